@@ -16,6 +16,7 @@ one word per lane; nothing is recomputed then. Nothing else of the grid is ever 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -57,7 +58,7 @@ LENGTHS: Final = {None: 0, "x": 1, "z": 2, "both": 3}
 """The kernels' codes for the length that values are divided by: columns, rows, or both."""
 
 WARP: Final = 32
-LARGEST = 128
+LARGEST = 64
 """Maximum number of rows that one program takes; more are split into strips of one warp."""
 
 LANES = 32
@@ -106,15 +107,18 @@ def forward(
     lengths: tuple[Tensor, Tensor] | None,
     gradient: bool,
     normalize: str | None = None,
+    *,
+    scores: bool = False,
 ) -> tuple[Tensor, Saved]:
     """Compute the values of a batch, (B,), and what `backward` needs.
 
     normalize : the length that each value is divided by, see `LENGTHS`.
+    scores : whether C holds match costs with the opposite sign; the derivatives are those with respect to the costs.
     """
     saved = room(table, C, gradient, reducer)
     value = torch.empty(C.shape[0], dtype=saved.states.dtype, device=C.device)
     by = _length(normalize, C)
-    found, C, drop_x, drop_z, lengths = _turned(table, C, drop_x, drop_z, lengths)
+    found, C, drop_x, drop_z, lengths = _turned(table, C, drop_x, drop_z, lengths, scores)
     _, K, N = C.shape
     work = schedule(K)
     tensors = (C, drop_x, drop_z, _paid(found, charges), *saved, _queue(saved.top), value)
@@ -139,6 +143,7 @@ def backward(
     normalize: str | None = None,
     *,
     padding: bool = True,
+    scores: bool = False,
 ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
     """Compute the derivatives of Σ grad · value with respect to C, drop_x, drop_z and charges; None for unused costs.
 
@@ -152,7 +157,7 @@ def backward(
     by_z = make(drop_z.shape, dtype=dtype, device=device) if DROP_Z.value in paid else None
     rows = C.shape[1]
     by = _length(normalize, C)
-    found, C, first, second, lengths = _turned(table, C, drop_x, drop_z, lengths)
+    found, C, first, second, lengths = _turned(table, C, drop_x, drop_z, lengths, scores)
     exchanged = C.shape[1] != rows
     out, by_first, by_second = (by_c.mT, by_z, by_x) if exchanged else (by_c, by_x, by_z)
     B, K, N = C.shape
@@ -215,12 +220,17 @@ def _launch(
 
 
 def _turned(
-    table: Recurrence, C: Tensor, drop_x: Tensor, drop_z: Tensor, lengths: tuple[Tensor, Tensor] | None
+    table: Recurrence,
+    C: Tensor,
+    drop_x: Tensor,
+    drop_z: Tensor,
+    lengths: tuple[Tensor, Tensor] | None,
+    scores: bool,
 ) -> tuple[TableLayout, Tensor, Tensor, Tensor, tuple[Tensor, Tensor] | None]:
     """Return the same problem with the shorter sequence along the lanes; its charges are unchanged."""
     if C.shape[1] <= C.shape[2]:
-        return _layouts(table)[0], C, drop_x, drop_z, lengths
-    return _layouts(table)[1], C.mT, drop_z, drop_x, lengths and (lengths[1], lengths[0])
+        return _layouts(table, scores)[0], C, drop_x, drop_z, lengths
+    return _layouts(table, scores)[1], C.mT, drop_z, drop_x, lengths and (lengths[1], lengths[0])
 
 
 def _length(normalize: str | None, C: Tensor) -> int:
@@ -229,15 +239,23 @@ def _length(normalize: str | None, C: Tensor) -> int:
     return found if C.shape[1] <= C.shape[2] else (0, 2, 1, 3)[found]
 
 
-def _layouts(table: Recurrence) -> tuple[TableLayout, TableLayout, Recurrence]:
+def _layouts(table: Recurrence, scores: bool = False) -> tuple[TableLayout, TableLayout, Recurrence]:
     """Return the layouts of a table and of its transpose, cached by identity: hashing the contents would be slower."""
-    found = _LAYOUTS.get(id(table))
+    found = _LAYOUTS.get((id(table), scores))
     if found is None:
-        found = _LAYOUTS[id(table)] = layout(table), layout(table.transpose(), turned=True), table
+        both = layout(table), layout(table.transpose(), turned=True)
+        one, other = (replace(each, scores=True) for each in both) if scores else both
+        found = _LAYOUTS[id(table), scores] = one, other, table
     return found
 
 
-_LAYOUTS: dict[int, tuple[TableLayout, TableLayout, Recurrence]] = {}
+_LAYOUTS: dict[tuple[int, bool], tuple[TableLayout, TableLayout, Recurrence]] = {}
+
+
+@cache
+def _planes(found: TableLayout, reducer: str) -> int:
+    """Return how many numbers per lane and block are stored."""
+    return 1 if packs(found, reducer == "hard", BLOCK) else found.planes
 
 
 def _slots(N: int, gradient: bool) -> int:
@@ -252,8 +270,7 @@ def room(table: Recurrence, C: Tensor, gradient: bool, reducer: str) -> Saved:
         found, K, N = turned, N, K
     strips = schedule(K).strips
     dtype = torch.float64 if wide(C) else torch.float32
-    planes = 1 if packs(found, reducer == "hard", BLOCK) else found.planes
-    size = B * (planes * _slots(N, gradient) * K + len(found.final)) if gradient else 0
+    size = B * (_planes(found, reducer) * _slots(N, gradient) * K + len(found.final)) if gradient else 0
     kept = torch.empty(size, dtype=dtype, device=C.device)
     if strips == 1:
         return Saved(kept)

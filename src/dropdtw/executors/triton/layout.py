@@ -29,6 +29,7 @@ class TableLayout:
     kinds : the charges that some edge pays.
     turned : whether rows of kernels are columns of the problem. It is False without charges, because only the sums of
         their derivatives depend on it.
+    scores : whether C holds match costs with the opposite sign, so that the best alignment has the largest sum.
     all, row : the numbers of all edges, and of those that matter on row 0.
     price, times : for each state, the cost that all edges into it pay, and how many times; −1 if they differ.
     start : whether an alignment may begin in a state; final : the states in which it may end.
@@ -60,6 +61,7 @@ class TableLayout:
     row_left: tuple[int, ...]
     kinds: tuple[int, ...]
     turned: bool
+    scores: bool = False
 
     @property
     def planes(self) -> int:
@@ -243,8 +245,13 @@ def chosen(table, among, s):
 
 @triton.constexpr_function
 def packs(table, hard, block):
-    """Whether the choices of a hard minimum in a block of steps fit into one word, which is stored instead of states."""
+    """Whether the choices of a hard minimum in a block fit into one word, which is stored instead of states."""
     return hard and shift(table, "row", len(table.price)) * block <= 32
+
+
+@triton.constexpr_function
+def of_scores(table):
+    return table.scores
 
 
 @triton.constexpr_function

@@ -9,7 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from dropdtw.executors.triton.layout import count, flagged, nth_flag, of, plane, seat
+from dropdtw.executors.triton.layout import count, flagged, nth_flag, of, of_scores, plane, seat
 
 
 @triton.jit
@@ -31,7 +31,7 @@ def advance(addresses, by):
 
 
 @triton.jit
-def costs_of(match, drop, t, lane, inside, Nb, w):
+def costs_of(match, drop, t, lane, inside, Nb, w, TABLE: tl.constexpr):
     """Load the costs of a block of steps that starts at t: tuples over the steps."""
     INF: tl.constexpr = float("inf")
     c = ()
@@ -39,7 +39,10 @@ def costs_of(match, drop, t, lane, inside, Nb, w):
     for u in tl.static_range(len(match)):
         j = t + u - lane
         there = (j >= 1) & (j <= Nb)
-        c = c + (tl.load(match[u], mask=there & inside, other=INF).to(w.dtype),)
+        if of_scores(TABLE):
+            c = c + (-tl.load(match[u], mask=there & inside, other=-INF).to(w.dtype),)
+        else:
+            c = c + (tl.load(match[u], mask=there & inside, other=INF).to(w.dtype),)
         d = d + (tl.load(drop[u], mask=there, other=INF).to(w.dtype),)
     return c, d
 

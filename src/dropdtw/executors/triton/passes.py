@@ -140,7 +140,7 @@ def forward_pass(
     last_row = tops
     for k in range(-1, blocks):  # the first iteration only loads
         t = begin + k * U
-        next_c, next_d = costs_of(match, drop, t + U, lane, inside, Nb, z)
+        next_c, next_d = costs_of(match, drop, t + U, lane, inside, Nb, z, TABLE)
         later_tops = receive(top, at, steps, t + 2 * U, Nb, strip > 0, z, INF, True)
         match = advance(match, U * c_n)
         drop = advance(drop, U * x_n)
@@ -279,7 +279,7 @@ def backward_pass(
             next_own, next_diag, next_c, next_d, next_tops = own, diag, c, d, tops
         else:
             next_own, next_diag = state_at(states, begun(t - U, lane, Nb) & inside, z, TABLE)
-            next_c, next_d = costs_of(match, drop, t - U, lane, inside, Nb, z)
+            next_c, next_d = costs_of(match, drop, t - U, lane, inside, Nb, z, TABLE)
             next_tops = receive(top, up_at, up_steps, t - U, Nb, strip > 0, z, INF, False)
         states = advance(states, -K)
         match = advance(match, -U * c_n)
