@@ -232,7 +232,7 @@ class AlignmentLoss(nn.Module):
         array([ 0, -1,  1])
         """
         p = pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask)
-        return [Alignment.of(problem) for problem in inference.problems(self, p, order, changes)]
+        return inference.alignments(self, p, order, changes)
 
     def posterior(
         self,
