@@ -110,7 +110,9 @@ def align(
     options : the other options of `drop_dtw` but `reducer` and `gamma`. With sequences also `match`, as in
         `AlignmentLoss`; "auto", the default, is Euclidean for up to 15 features and cosine for more.
 
-    Returns a `BatchAlignment` with values, labels, pairs and M. Raises ValueError if an argument is invalid.
+    Returns a `BatchAlignment` with values, labels, pairs and M. An item without an alignment has the value +∞ and no
+    matches, where `dropdtw.solve` raises: to raise, a batch would have to wait for its device. Raises ValueError if an
+    argument is invalid, or with `strict` if lengths that can be seen leave no alignment.
 
     >>> import torch
     >>> from dropdtw.torch import align
