@@ -47,9 +47,10 @@ def problems(name, sides, seed):
 
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("sides", SIDES)
-def test_only_alignments_with_all_anchors_count(name, sides, executor):
+@pytest.mark.parametrize("seeds", [(0, 1), pytest.param((2, 3), marks=pytest.mark.exhaustive)])
+def test_only_alignments_with_all_anchors_count(name, sides, seeds, executor):
     some = 0
-    for seed in range(4):
+    for seed in seeds:
         for C, given, found in problems(name, sides, seed):
             given = given | {"executor": executor}
             if not found:
@@ -74,7 +75,7 @@ def test_only_alignments_with_all_anchors_count(name, sides, executor):
             assert p.drop_x == approx(share @ np.array([~M.any(0) for M, _ in found]), abs=1e-9)
             for draw in p.sample(3, seed=0):
                 assert any(np.array_equal(draw.M, M) and draw.cost == approx(cost) for M, cost in found)
-    assert some > 5
+    assert some > 2
 
 
 def test_anchors_on_the_best_path_change_nothing():

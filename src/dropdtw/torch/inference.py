@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 from dropdtw import drops, executors
 from dropdtw.executors.protocol import Trace
 from dropdtw.problem.charges import Charges
+from dropdtw.problem.errors import naming_item
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.missing import Kept
 from dropdtw.problem.problem import Problem
@@ -25,6 +27,9 @@ from dropdtw.torch.orders import Orders, of_items
 if TYPE_CHECKING:
     from dropdtw.torch.losses import AlignmentLoss
 
+Given = TypeVar("Given")
+Result = TypeVar("Result")
+
 
 def alignments(loss: AlignmentLoss, p: Pairs, order: Orders, changes: Any) -> list[Alignment]:
     """Return the best alignment of each pair; see `problems`. On CUDA, the kernels find them for the whole batch."""
@@ -34,8 +39,13 @@ def alignments(loss: AlignmentLoss, p: Pairs, order: Orders, changes: Any) -> li
     if executor_of(p.X) == "triton" and all(problem.graph is None for problem in found):
         there = traces(loss, p)
     if there is None:
-        return [Alignment.of(problem) for problem in found]
-    return [Alignment.of(each, executors.without_gates(each, trace)) for each, trace in zip(found, there, strict=True)]
+        return results(Alignment.of, found)
+    return results(_traced, list(zip(found, there, strict=True)))
+
+
+def _traced(given: tuple[Problem, Trace]) -> Alignment:
+    problem, found = given
+    return Alignment.of(problem, executors.without_gates(problem, found))
 
 
 @torch.no_grad()
@@ -115,12 +125,22 @@ def problems(loss: AlignmentLoss, p: Pairs, order: Orders, changes: Any) -> list
     for b, (k, n) in enumerate(zip(z_lengths, x_lengths, strict=True)):
         own = {name: _of(value, b) for name, value in numbers.items()}
         d_x, d_z = _of(of_x, b, n), _of(of_z, b, k)
-        spec = Spec.of(d_x, d_z, order=orders[b % len(orders)], **table, **own)
-        problem = Problem.of_costs(spec, matrices[b, :k, :n])
+        with naming_item(b, B):
+            spec = Spec.of(d_x, d_z, order=orders[b % len(orders)], **table, **own)
+            problem = Problem.of_costs(spec, matrices[b, :k, :n])
         if p.x_places is not None:
             kept = Kept(np.arange(k), _array(p.x_places[b, :n]), (k, whole[b]))
             problem = replace(problem, kept=kept)
         found.append(problem)
+    return found
+
+
+def results(make: Callable[[Given], Result], given: Sequence[Given]) -> list[Result]:
+    """Return the result of each problem, or of what else is given. Errors name the item."""
+    found = []
+    for b, each in enumerate(given):
+        with naming_item(b, len(given)):
+            found.append(make(each))
     return found
 
 
