@@ -31,6 +31,7 @@ import numpy as np
 
 import dropdtw
 from dropdtw import speech
+from dropdtw.media import pauses
 from dropdtw.speech.reading import sentences_of
 from dropdtw.speech.sounds import parts_of
 
@@ -59,6 +60,7 @@ class Case(NamedTuple):
     script: Script
     words: list[speech.SpokenWord]
     truth: list[list[tuple[float, float]]]
+    pauses: np.ndarray | None = None
 
 
 Times = list[tuple[float, float] | None]
@@ -137,7 +139,7 @@ def misspelled(word: str, rng: np.random.Generator) -> str:
     return "".join(letters) or "uh"
 
 
-def recorded(what: Script, voice: str, speed: int, model: str, rng: np.random.Generator) -> Case:
+def recorded(what: Script, voice: str, speed: int, model: str, cached: Path | None, rng: np.random.Generator) -> Case:
     """What a recognizer hears if espeak-ng reads the script."""
     truth: list[list[tuple[float, float]]] = [[] for _ in what.sentences]
     parts, now = [np.zeros(16000, np.int16)], 1.0
@@ -153,8 +155,13 @@ def recorded(what: Script, voice: str, speed: int, model: str, rng: np.random.Ge
         with wave.open(str(place), "wb") as file:
             file.setparams((1, 2, 16000, 0, "NONE", ""))
             file.writeframes(np.concatenate(parts).tobytes())
-        words = speech.transcribe(str(place), model, language="en").words
-    return Case(what, list(words), truth)
+        if cached is not None and cached.exists():
+            words = [speech.SpokenWord(*word) for word in json.loads(cached.read_text())]
+        else:
+            words = list(speech.transcribe(str(place), model, language="en").words)
+            if cached is not None:
+                cached.write_text(json.dumps(words))
+        return Case(what, words, truth, pauses(place))
 
 
 def spoken(text: str, voice: str, speed: int, folder: Path) -> np.ndarray:
@@ -172,7 +179,7 @@ def spoken(text: str, voice: str, speed: int, folder: Path) -> np.ndarray:
 
 def read(case: Case) -> speech.Reading:
     """What `sync` finds."""
-    found = speech.sync("\n\n".join(case.script.sentences), case.words, progress=False)
+    found = speech.sync("\n\n".join(case.script.sentences), case.words, pauses=case.pauses, progress=False)
     assert len(found.sentences) == len(case.script.sentences)
     return found
 
@@ -259,15 +266,10 @@ def cases_of(args: argparse.Namespace) -> Iterator[tuple[str, list[Case]]]:
         found = []
         for k, (voice, speed) in enumerate(VOICES):
             for n, (what, _, rng) in enumerate(scripts(args.texts, 1, args.seed + 1 + k)):
-                place = Path(args.cache or tempfile.gettempdir()) / f"{args.texts}-{args.seed}-{k}-{n}.json"
-                if args.cache and place.exists():
-                    words, truth = json.loads(place.read_text())
-                    case = Case(what, [speech.SpokenWord(*w) for w in words], truth)
-                else:
-                    case = recorded(what, voice, speed, args.model, rng)
-                    place.write_text(json.dumps([case.words, case.truth]))
-                found.append(case)
-        yield "espeak-ng", found
+                place = None if args.cache is None else Path(args.cache) / f"{args.texts}-{args.seed}-{k}-{n}.json"
+                found.append(recorded(what, voice, speed, args.model, place, rng))
+        yield "espeak-ng, words alone", [case._replace(pauses=None) for case in found]
+        yield "espeak-ng, with the recording", found
 
 
 def main() -> None:

@@ -1,8 +1,11 @@
 """`dropdtw sync`, as one calls it."""
 
 import json
+import sys
+import wave
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from cli_cases import call, run
@@ -10,11 +13,23 @@ from cli_cases import call, run
 EXAMPLE = Path(__file__).parents[2] / "examples" / "sync"
 
 
+def beeps(place):
+    """A recording that sounds where the words of the example do."""
+    sound = np.zeros(16000 * 40, np.int16)
+    for segment in json.loads((EXAMPLE / "tea.json").read_text())["segments"]:
+        start, stop = (int(16000 * segment[name]) for name in ("start", "end"))
+        sound[start:stop] = 8000 * np.sin(np.arange(stop - start))
+    with wave.open(str(place), "wb") as file:
+        file.setparams((1, 2, 16000, 0, "NONE", ""))
+        file.writeframes(sound.tobytes())
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     for name in ("tea.md", "tea.json"):
         (tmp_path / name).write_bytes((EXAMPLE / name).read_bytes())
     (tmp_path / "tea.mp3").write_bytes(b"sound")
+    beeps(tmp_path / "tea.wav")
     (tmp_path / "other.txt").write_text("Knead the dough. Let it rest for an hour. Bake it until the crust is brown.")
     (tmp_path / "talk.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nHello\n")
     monkeypatch.chdir(tmp_path)
@@ -40,11 +55,30 @@ def test_the_end_of_the_name_tells_the_format(folder):
 
 def test_the_page_links_to_the_recording(folder):
     pytest.importorskip("jinja2")
-    (folder / "tea.mp3").rename("tea #1.mp3")
-    run("sync", "tea.md", "tea #1.mp3", "--words", "tea.json", "--out", "pages/tea.html")
+    pytest.importorskip("av")
+    (folder / "tea.wav").rename("tea #1.wav")
+    run("sync", "tea.md", "tea #1.wav", "--words", "tea.json", "--out", "pages/tea.html")
     page = (folder / "pages" / "tea.html").read_text()
-    assert 'src="../tea%20%231.mp3"' in page
+    assert 'src="../tea%20%231.wav"' in page
     assert "<title>The tea shop</title>" in page
+
+
+def test_sentences_begin_and_end_at_pauses_of_the_recording(folder, monkeypatch, capsys):
+    pytest.importorskip("av")
+    data = json.loads((folder / "tea.json").read_text())
+    exact = [(s["start"], s["end"]) for s in data["segments"] if "sorry" not in s["text"]]
+    for segment in data["segments"]:  # as recognizers do: the last word includes half of the pause
+        segment["words"][-1]["end"] += 0.2
+        segment["words"][0]["start"] -= 0.15
+    (folder / "late.json").write_text(json.dumps(data))
+    arguments = ["sync", "tea.md", "tea.wav", "--words", "late.json", "-f", "json"]
+    found = [s for s in json.loads(run(*arguments).stdout)["sentences"] if s["start"] is not None]
+    del exact[3]  # said twice
+    np.testing.assert_allclose([(s["start"], s["stop"]) for s in found], exact, atol=0.03)
+    monkeypatch.setitem(sys.modules, "av", None)
+    code, out, err = call(monkeypatch, capsys, *arguments)
+    assert (code, json.loads(out)["sentences"][0]["start"]) == (0, exact[0][0] - 0.15)
+    assert "times are those of the words alone: reading sound and video needs PyAV" in err
 
 
 def test_a_text_that_is_not_read_is_said_plainly(folder, monkeypatch, capsys):
@@ -63,6 +97,7 @@ def test_a_text_that_is_not_read_is_said_plainly(folder, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["tea.md", "tea.mp3", "--words", "tea.json"], "FFmpeg cannot read 'tea.mp3' as sound or video"),
         (["tea.md", "tea.mp3"], "what is said in tea.mp3 is not known yet; give --model FOLDER"),
         (["tea.mp3", "tea.md"], "tea.mp3 is a recording, not a text; give TEXT first"),
         (["talk.srt", "tea.md"], "talk.srt: it looks like subtitles, not like a text"),

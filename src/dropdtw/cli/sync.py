@@ -10,6 +10,7 @@ import typer
 from dropdtw.cli import options, screen
 
 if TYPE_CHECKING:
+    from dropdtw.problem.inputs import Array
     from dropdtw.speech import Page, Reading, Transcript
 
 ENDS = {".srt": "srt", ".vtt": "vtt", ".textgrid": "textgrid", ".json": "json", ".html": "html"}
@@ -82,7 +83,7 @@ def sync(
     if not heard.words:
         screen.note("no word was heard in the recording, so nothing is timed")
         raise typer.Exit(1)
-    found = speech.sync(written, heard.words)
+    found = speech.sync(written, heard.words, pauses=_pauses(sound))
     if heard.estimated:
         screen.note("the file has no times of single words; they are estimated within each cue")
     if kind is not None:
@@ -125,6 +126,19 @@ def _heard(recording: str, sound: str | None, words: str | None, model: str | No
         f"what is said in {sound} is not known yet; give --model FOLDER (a model for faster-whisper), or --words "
         f"{name}.json, which whisper {sound} --word_timestamps True --output_format json writes"
     )
+
+
+def _pauses(sound: str | None) -> Array | None:
+    """The pauses of the recording; None if there is none, or if it cannot be heard without an extra."""
+    from dropdtw.media import pauses
+
+    if sound is None:
+        return None
+    try:
+        return pauses(sound)
+    except ImportError as error:
+        screen.note(f"times are those of the words alone: {error}")
+        return None
 
 
 def _page(text: str, written: str, sound: str | None, out: str | None) -> Page:

@@ -57,8 +57,12 @@ PAUSE: Final = 1.0
 """Longest pause, in seconds, that counts as a sign of the end of a sentence."""
 BREATH: Final = 0.3
 """Pause, in seconds, that divides extra speech into phrases."""
-LONG: Final = 2.5
+REACH: Final = 0.8
+"""A sentence moves to a pause that is at most this far from its border, in seconds."""
+LONG: Final = 1.3
 """Multiple of its usual duration that a word lasts at most; more is silence beside it."""
+BRIEF: Final = 0.35
+"""A word may always last this long, in seconds."""
 FEWEST: Final = 3
 """Minimum number of words of extra speech."""
 NEAR, REPEATED = 4, 0.6
@@ -66,6 +70,7 @@ NEAR, REPEATED = 4, 0.6
 PACE: Final = 0.075
 """Usual duration of a letter in seconds, if the recording does not say."""
 Range = tuple[int, int]
+Span = tuple[float, float]
 
 LONGEST: Final = 200_000
 """Maximum number of words of a text or a transcript."""
@@ -144,11 +149,13 @@ class Reading:
         return tuple(s for s in self.sentences if not s.read)
 
 
-def sync(text: str, words: Sequence[SpokenWord], *, progress: Progress = None) -> Reading:
+def sync(text: str, words: Sequence[SpokenWord], *, pauses: Array | None = None, progress: Progress = None) -> Reading:
     """Find when each sentence and each word of a text is read in a recording.
 
     text : the text, plain or Markdown.
     words : what a recognizer heard in the recording, from `read_transcript` or `transcribe`.
+    pauses : of the recording, (n, 2), from `dropdtw.media.pauses`. With them, sentences begin and end at pauses near
+        by: recognizers often add a pause to a word.
     progress : see `dropdtw.pairwise`.
 
     Words match by sound, so recognition errors, other spellings, and digits for numbers cost little. Sentences may be
@@ -184,7 +191,7 @@ def sync(text: str, words: Sequence[SpokenWord], *, progress: Progress = None) -
     shares = shares_of(sounds, pairs, limits)
     pairs = settled(sounds, pairs, line_of, shares >= READ)
     sure = probabilities(sounds, pairs)
-    return _reading(lines, written, parts_z, sounds, pairs, sure, shares, _Clock(words, parts_x), cost)
+    return _reading(lines, written, parts_z, sounds, pairs, sure, shares, _Clock(words, parts_x, pauses), cost)
 
 
 def sentences_of(text: str) -> Iterator[tuple[int, str]]:
@@ -397,7 +404,8 @@ def _within(sounds: Sounds, rows: Range, part: Range, all_of: Range) -> tuple[fl
 class _Clock:
     """When each part of a heard word is spoken, and the usual pace."""
 
-    def __init__(self, words: Sequence[SpokenWord], parts: Sequence[tuple[int, str]]) -> None:
+    def __init__(self, words: Sequence[SpokenWord], parts: Sequence[tuple[int, str]], pauses: Array | None) -> None:
+        self.pauses = np.empty((0, 2)) if pauses is None else np.asarray(pauses, np.float64).reshape(-1, 2)
         self.words, self.owner = words, np.array([k for k, _ in parts])
         sizes = np.array([len(part) for _, part in parts], np.float64)
         whole = np.bincount(self.owner, sizes, minlength=len(words))
@@ -408,8 +416,26 @@ class _Clock:
         self.starts, self.stops = starts + pace * before, starts + pace * (before + sizes)
         spoken = pace[pace > 0]
         self.pace = float(np.median(spoken)) if len(spoken) else PACE
-        self.begin = np.maximum(self.starts, self.stops - LONG * self.pace * (sizes + 1))
-        self.end = np.minimum(self.stops, self.starts + LONG * self.pace * (sizes + 1))
+        longest = np.maximum(LONG * self.pace * (sizes + 1), BRIEF)
+        self.begin = np.maximum(self.starts, self.stops - longest)
+        self.end = np.minimum(self.stops, self.starts + longest)
+
+    def at_pauses(self, start: float, stop: float) -> tuple[float, float]:
+        """The border of a sentence, moved to the longest pauses near by."""
+        middle = (start + stop) / 2
+        begin = self._pause(start - REACH, min(start + REACH, middle))
+        end = self._pause(max(stop - REACH, middle), stop + REACH)
+        return start if begin is None else float(begin[1]), stop if end is None else float(end[0])
+
+    def _pause(self, low: float, high: float) -> Array | None:
+        """The pause that has the longest part between two times; None if there is none."""
+        first = int(np.searchsorted(self.pauses[:, 1], low, side="right"))
+        last = int(np.searchsorted(self.pauses[:, 0], high))
+        here = self.pauses[first:last]
+        if not len(here):
+            return None
+        inside = np.minimum(here[:, 1], high) - np.maximum(here[:, 0], low)
+        return np.asarray(here[int(inside.argmax())])
 
     def usual(self, sizes: Array) -> float:
         """How long words with these numbers of letters usually last."""
@@ -500,7 +526,7 @@ def _reading(
         edges = (likely[first] * firm[first] + likely[last - 1] * firm[last - 1]) / 2
         near = np.mean([shares[k] for k in (n - 1, n + 1) if 0 <= k < len(shares)] or [1.0])
         features = (share, float(weight @ likely[first:last]), edges, float(near), min(1.0, (last - first) / 10))
-        words = _words(written, owner, first, last, partner, likely, clock, read=start is not None)
+        words = _words(written, owner, first, last, partner, likely, clock, times[n])
         sure_of = _confidence(features, read=start is not None)
         found.append(ReadSentence(n, *lines[n], start, stop, sure_of, words))
     used = np.zeros(len(sounds.x), bool)
@@ -545,6 +571,8 @@ def _borders(
             stop = clock.after(last, missing)
         else:
             stop = clock.border(last, int(partner[following[0]]), missing, sizes[limits[n + 1] : following[0]])[0]
+        if len(clock.pauses):
+            start, stop = clock.at_pauses(start, max(start, stop))
         yield round(start, 3), round(max(start, stop), 3)
 
 
@@ -556,16 +584,15 @@ def _words(
     partner: Array,
     likely: Array,
     clock: _Clock,
-    *,
-    read: bool,
+    times: Span | None,
 ) -> tuple[ReadWord, ...]:
-    """The words of a sentence."""
+    """The words of a sentence, which lasts from and to these times."""
     found = []
     for word in range(int(owner[first]), int(owner[last - 1]) + 1):
         parts = np.arange(*np.searchsorted(owner, [word, word + 1]))
         heard = partner[parts][partner[parts] >= 0]
-        if read and len(heard):
-            begin, end = float(clock.begin[heard[0]]), float(clock.end[heard[-1]])
+        if times is not None and len(heard):
+            begin, end = (min(max(float(t), times[0]), times[1]) for t in (clock.begin[heard[0]], clock.end[heard[-1]]))
             found.append(
                 ReadWord(written[word][1], round(begin, 3), round(end, 3), round(float(likely[parts].mean()), 4))
             )

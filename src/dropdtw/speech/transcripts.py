@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from bisect import bisect
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -101,19 +102,17 @@ def _json(text: str) -> Iterator[SpokenWord]:
         raise ValueError(f"it begins like JSON, but is not valid JSON ({error}); correct the file") from None
     entries = _entries(data)
     times = [_times(entry) for entry in entries]
-    known = [k for k, when in enumerate(times) if when is not None]
+    ends = {k: when for k, when in enumerate(times) if when is not None}
+    known = list(ends)
     if entries and not known:
         raise ValueError("no word has a time; run whisper with --word_timestamps True")
     for k, entry in enumerate(entries):
         when = times[k]
         if when is None:  # WhisperX does not time numbers: they share the time between their neighbors
-            before = max((n for n in known if n < k), default=None)
-            after = min((n for n in known if n > k), default=None)
-            low = times[before][1] if before is not None else times[after][0]  # type: ignore[index]
-            high = times[after][0] if after is not None else low  # type: ignore[index]
-            first = -1 if before is None else before
-            count = (len(entries) if after is None else after) - first - 1
-            share = max(0.0, high - low) / count
+            at = bisect(known, k)
+            first, last = known[at - 1] if at else -1, known[at] if at < len(known) else len(entries)
+            low = ends[first][1] if at else ends[last][0]
+            share = (max(low, ends[last][0]) - low) / (last - first - 1) if at < len(known) else 0.0
             when = (low + share * (k - first - 1), low + share * (k - first))
         yield SpokenWord(*when, str(entry.get("word", entry.get("text", ""))).strip())
 
