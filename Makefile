@@ -7,7 +7,7 @@ BUILD_FLAGS := --no-build-isolation -C build-dir=build/kernels
 KERNELS := CMakeLists.txt $(addprefix src/dropdtw/tables/,table.py recurrence.py) $(wildcard src/dropdtw/executors/emit.py src/dropdtw/executors/cpp/*)
 
 # runs/ holds what experiments wrote; `make clean` leaves it alone.
-.PHONY: setup demo test test-core test-around test-all fuzz lint bench peers sanitize docs wheel packages clean
+.PHONY: setup demo test test-core test-around test-all fuzz lint bench peers sanitize arm windows compat docs wheel packages clean
 
 setup: .venv/.ready
 
@@ -133,6 +133,16 @@ sanitize: .venv-sanitize/.ready
 	.venv-sanitize/bin/pip install $(PIP_FLAGS) -c constraints.txt pytest hypothesis
 	.venv-sanitize/bin/pip install $(PIP_FLAGS) -c constraints.txt -C build-dir=build/sanitize -C cmake.define.DROPDTW_SANITIZE=ON -e .
 	@touch $@
+
+# The extension for 64-bit ARM, cross-compiled, and tests with it under emulation: minutes. Needs Debian; ARGS replaces the sample.
+ARM := $(addprefix tests/,executors/test_levels.py executors/test_quick.py search/test_pairwise.py tables/test_methods.py orders/test_values.py)
+
+arm: setup
+	tests/platforms/arm.sh $(BIN)/python $(or $(ARGS),$(ARM))
+
+# The kernels for Windows, cross-compiled, and their test in C++, run in Wine where there is one: minutes.
+windows: setup
+	tests/platforms/windows.sh $(BIN)/python
 
 clean:
 	rm -rf .venv .venv-bench .venv-peers .venv-sanitize build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
