@@ -85,6 +85,10 @@ mkdir "$package"
 ln -s "$PWD"/src/dropdtw/* "$package"
 cp "$arm"/kernels/_cpp*.so "$package"
 
+# What the host computes, for the emulated processor to agree with.
+PYTHONPATH=tests/support "$build_python" tests/executors/test_levels.py >"$arm/golden.json"
+export DROPDTW_GOLDEN=$arm/golden.json
+
 export PYTHONPYCACHEPREFIX=$arm/pycache OPENBLAS_NUM_THREADS=1
 unset PYTHONPATH PYTHONHOME LD_PRELOAD
 "$venv/bin/python" - <<'CHECK'
