@@ -1,6 +1,6 @@
 """Measure `dropdtw.text.find_steps` on cooking videos by cross-validation, then calibrate it on all of them.
 
-python -m benchmarks.chapters --data DIR [--folds 5] [--seed 0]
+python -m benchmarks.chapters --data DIR [--folds 5] [--seed 0] [--model FOLDER]
 
 DIR has `yc2_transcripts.json.gz` (see `reproduction.data.transcripts`). Its videos are split into folds. All constants
 of `dropdtw/text/evidence.py` are chosen on all folds but one and measured on that one, in turn. The last lines choose
@@ -33,6 +33,7 @@ from dropdtw import solve
 from dropdtw.drops import Suggest
 from dropdtw.text.embeddings import embed
 from dropdtw.text.evidence import (
+    FLOOR,
     GAMMA,
     SKIP,
     UNKNOWN,
@@ -153,15 +154,16 @@ Searches = dict[Aligned, list[Search]]
 
 
 class Embedder:
-    """Cached embeddings of texts."""
+    """Cached embeddings of texts.   model : see `embed`."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: str = "wordllama") -> None:
+        self.model = model
         self.known: dict[str, np.ndarray] = {}
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """(n, d) embeddings."""
         new = [t for t in dict.fromkeys(texts) if t not in self.known]
-        self.known.update(zip(new, embed(new), strict=True))
+        self.known.update(zip(new, embed(new, self.model), strict=True))
         return np.array([self.known[t] for t in texts])
 
 
@@ -218,7 +220,7 @@ def by_order(task: Task) -> list[Search]:
 
 
 def _searches(task: Task, found: Sequence[Passage]) -> list[Search]:
-    there = {passage.step: passage for passage in found}
+    there = {passage.step: passage for passage in found if passage.aligned}
     return [
         Search(task.kind, task.setting, task.video.name, step, there.get(i), task.C[i], task.video.times)
         for i, step in enumerate(task.steps)
@@ -364,9 +366,9 @@ def report(outcomes: Sequence[Outcome], baseline: Sequence[Search]) -> None:
         )
 
 
-def split(folder: Path, folds: int = 5, seed: int = 0) -> list[list[Task]]:
+def split(folder: Path, folds: int = 5, seed: int = 0, model: str = "wordllama") -> list[list[Task]]:
     """The tasks of every fold."""
-    rng, embed = np.random.default_rng(seed), Embedder()
+    rng, embed = np.random.default_rng(seed), Embedder(model)
     there = videos(folder)
     place = rng.permutation(len(there)) % folds
     parts = [[v for v, p in zip(there, place, strict=True) if p == k] for k in range(folds)]
@@ -386,19 +388,35 @@ def skipping(parts: Sequence[Sequence[Task]]) -> None:
         )
 
 
+def nearest(parts: Sequence[Sequence[Task]]) -> None:
+    """Print how often the closest place of a step that the library does not find is right."""
+    print("\nclosest place of own steps that were not found")
+    for kind in KINDS:
+        right = []
+        for task in (task for part in parts for task in part if (task.kind, task.setting) == (kind, "own")):
+            price = float(np.mean(Suggest()(task.C)))
+            for passage in passages(task.C, solve(task.C, price, SKIP * price, method="steps")):
+                if not passage.aligned or probability(passage.evidence) < FLOOR:
+                    row, step = task.C[passage.step], task.steps[passage.step]
+                    right.append(Search(kind, "own", task.video.name, step, passage, row, task.video.times).right())
+        print(f"{kind:6} {share(right):.1%} of {len(right)} right")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="the folder with yc2_transcripts.json.gz")
     parser.add_argument("--folds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--model", default="wordllama", help="the embeddings to fit the constants to, see `embed`")
     options = parser.parse_args()
-    parts = split(options.data, options.folds, options.seed)
+    parts = split(options.data, options.folds, options.seed, options.model)
     candidates = [Aligned(*values) for values in product(SKIPS, GAMMAS, UNKNOWNS)]
     folds = [{how: [s for task in part for s in searches(task, how)] for how in candidates} for part in parts]
     count = len({task.video.name for part in parts for task in part})
     print(f"{count} videos, {options.folds} folds, seed {options.seed}, held out")
     report(held_out(folds), [s for part in parts for task in part for s in by_order(task)])
     skipping(parts)
+    nearest(parts)
     how, chosen = choose_all(merged(folds))
     weights = ", ".join(f"{name}={w:.2f}" for name, w in chosen.weights._asdict().items())
     print("\nchosen on all videos:")

@@ -4,6 +4,7 @@ import zlib
 
 import pytest
 
+import fast_interpreter
 from dropdtw.executors import EXECUTORS
 
 try:
@@ -26,6 +27,7 @@ else:
     if not torch.cuda.is_available():
         # Without a GPU the CUDA kernels run in Triton's interpreter, which must be enabled before Triton is imported.
         os.environ.setdefault("TRITON_INTERPRET", "1")
+        fast_interpreter.install()
 
 
 SAMPLED = 4

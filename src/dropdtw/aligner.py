@@ -20,7 +20,7 @@ from dropdtw.problem.errors import OptionError, refuse_keywords
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.options import OPTIONS, Options, PairOptions
 from dropdtw.problem.problem import Problem
-from dropdtw.problem.spec import Spec
+from dropdtw.problem.spec import Spec, warn_of_drop
 from dropdtw.problem.warn import warn
 from dropdtw.results.alignment import Alignment
 from dropdtw.results.posterior import Posterior
@@ -96,7 +96,7 @@ class Aligner(Options):
         super().__post_init__()
         _ = self.spec  # raise errors now
         for name in ("drop_x", "drop_z"):
-            _warn_of_drop(name, getattr(self, name))
+            warn_of_drop(name, getattr(self, name))
 
     @cached_property
     def spec(self) -> Spec:
@@ -273,14 +273,6 @@ class Aligner(Options):
         known = signature(verb).parameters
         self._refuse(verb.__name__, *(name for name in OPTIONS if name not in known and name not in unused))
         return {name: value for name, value in self.changed.items() if name in known and name not in unused}
-
-
-def _warn_of_drop(name: str, drop: Any) -> None:
-    """Warn of drop costs that are legal, but rarely meant."""
-    if isinstance(drop, (int, float)) and -inf < drop < 0:
-        warn(f"{name} is {drop!r}, so that dropping pays; give a number ≥ 0, unless match costs can be negative, too")
-    if isinstance(drop, str) and drop.startswith("percentile:") and 0 < (p := float(drop.partition(":")[2])) < 1:
-        warn(f"{name} is {drop!r}, less than one percent of the match costs; for {p:.0%} give 'percentile:{100 * p:g}'")
 
 
 def _made(verb: Callable[..., Any], *drops: Any, **options: Any) -> Aligner:

@@ -12,11 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import typer
 
 import dropdtw
 from cli_cases import call, run
 from dropdtw import cli
 from dropdtw.cli import options
+from dropdtw.cli.app import app
+from dropdtw.cli.panels import ADVANCED, COMMON
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "chapters"
 STEPS, TALK = str(EXAMPLES / "steps.txt"), str(EXAMPLES / "talk.srt")
@@ -185,7 +188,7 @@ WRONG = {
     "two clocks": (["align", "Z.npy", "X.npy", "--fps", "25", "--time", "t"], "--fps and --time both set the times"),
     "no clock": (["align", "Z.npy", "X.npy", "--time", "t"], "X.npy has no named columns, so none is called 't'"),
     "no column": (["chapters", STEPS, "talk.csv"], "talk.csv: there is no column of times among at, text"),
-    "out": (["align", "Z.npy", "X.npy", "--out", "a.xml"], "written as .json, .csv, .npz"),
+    "out": (["align", "Z.npy", "X.npy", "--out", "a.xml"], "written as .json, .csv or .npz"),
     "costs": (["align", "Z.npy", "X.npy", "--out", "a.csv", "--costs"], "a .csv file has no place for --costs; give a"),
     "plot": (["align", "Z.npy", "X.npy", "--plot", "a.doc"], "written as .png, .svg or .pdf"),
     "two pipes": (["align", "-", "-"], "can be read only once"),
@@ -198,6 +201,7 @@ WRONG = {
     "format": (["chapters", STEPS, TALK, "--format", "docx"], "--format is 'docx'; choose one of json"),
     "which format": (["chapters", STEPS, TALK, "--out", "a.txt"], "add --format json|csv|srt|vtt|ffmetadata"),
     "model": (["chapters", STEPS, TALK, "--model", "no-such-folder"], "give 'wordllama' or the folder of"),
+    "no recording": (["chapters", STEPS, TALK, "-o", "a.html", "--recording", "b.mp4"], "b.mp4, which is not a file"),
     "skip": (["chapters", STEPS, TALK, "--skip", "-1"], "Invalid value for '--skip'"),
     "no drop_z": (["chapters", STEPS, TALK, "--drop-z", "0.2"], "No such option: --drop-z"),
     "no engine": (["chapters", STEPS, TALK, "--engine", "ray"], "No such option: --engine"),
@@ -275,7 +279,7 @@ def test_chapters_prints_a_table():
     lines = run("chapters", STEPS, TALK).stdout.splitlines()
     assert lines[0].split() == ["#", "step", "start", "stop", "confidence", "begins", "with"]
     assert re.match(r"1  Take the wheel off the bike +0:35 +0:46 +\d+%  First turn the bicycle", lines[1])
-    assert re.match(r"5  Oil the chain +not found$", lines[5])
+    assert re.match(r"5  Oil the chain +not found +closest: \d:\d\d, \d+%$", lines[5])
     assert lines[-1] == "6 of 7 steps found among 40 sentences"
 
 
@@ -283,7 +287,10 @@ def test_chapters_prints_a_table():
 def test_chapters_writes_json_alone_to_a_pipe():
     done = run("chapters", STEPS, "-", "--format", "json", input=Path(TALK).read_text())
     segments = json.loads(done.stdout)["segments"]
+    closest = segments[4].pop("closest")
     assert [set(s) for s in segments] == [{"number", "index", "step", "start", "stop", "confidence"}] * 7
+    assert 0 <= closest["confidence"] < 0.5
+    assert segments[3]["stop"] <= closest["start"] < closest["stop"] <= segments[5]["start"]
     nothing = {"start": None, "stop": None, "confidence": None}
     assert segments[4] == {"number": "5", "index": 4, "step": "Oil the chain"} | nothing
 
@@ -294,6 +301,20 @@ def test_chapters_tells_the_format_by_the_name(folder):
     assert Path("a.vtt").read_text().startswith("WEBVTT\n")
     run("chapters", STEPS, TALK, "--out", "a.txt", "--format", "youtube", "--drop-x", "percentile:10", "--skip", "0.2")
     assert Path("a.txt").read_text().startswith("0:00 Introduction\n")
+
+
+@pytest.mark.usefixtures("wordllama")
+def test_chapters_plays_a_recording_and_titles_its_page(folder):
+    Path("films").mkdir()
+    Path("films/my talk.mp4").touch()
+    run("chapters", STEPS, TALK, "--out", "a.html", "--recording", "films/my talk.mp4")
+    page = Path("a.html").read_text()
+    assert '<video id="media" src="films/my%20talk.mp4"' in page
+    assert "<h1>talk</h1>" in page
+    site = ["--recording", "https://x.org/1", "--title", "Tires"]
+    page = run("chapters", STEPS, TALK, "--format", "html", *site).stdout
+    assert "<h1>Tires</h1>" in page
+    assert 'href="https://x.org/1#t=35"' in page
 
 
 @pytest.mark.usefixtures("wordllama")
@@ -389,6 +410,30 @@ def test_help_lists_the_commands(monkeypatch, capsys):
     code, out, err = call(monkeypatch, capsys)
     assert code == 2
     assert (out + err).count("Usage:") == 1
+
+
+def test_commands_are_in_the_order_in_which_people_need_them():
+    listed = re.findall(r"^│ (\w+) ", run("--help").stdout.partition("Common commands")[2], re.M)
+    assert listed[0] == "chapters"
+    assert set(listed[-2:]) == {"corpus", "info"}
+    assert listed.index("align") < listed.index("retrieve")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_common_options_first(command):
+    found = typer.main.get_command(app).commands[command]
+    if command in GROUPS:
+        found = next(iter(found.commands.values()))
+    options = [p for p in found.get_params(typer.Context(found)) if p.param_type_name == "option"]
+    assert getattr(found, "common", set()) <= {option.name for option in options}
+    panels = [getattr(option, "rich_help_panel", None) for option in options]
+    if set(panels) != {None}:  # a command with few options has one panel
+        assert panels == sorted(panels, key=[COMMON, ADVANCED].index)
+        assert {COMMON, ADVANCED} == set(panels)
+    common = [option.name for option, panel in zip(options, panels, strict=True) if panel != ADVANCED]
+    assert 2 <= len(common) <= 9
+    assert "help" in common
+    assert "contiguous" not in common
 
 
 def test_version(monkeypatch, capsys):

@@ -59,8 +59,7 @@ def taken(monkeypatch) -> list[bool]:
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize(("d", "dtype"), [*product((0, 1, 3, 8, 9), (np.float64, np.float32))])
 def test_a_quick_call_is_the_general_one_to_the_last_bit(options, d, dtype):
-    metrics = ("auto", "sqeuclidean") if d in (0, 1) else ("euclidean", "sqeuclidean")
-    for match in metrics:
+    for match in ("auto", "sqeuclidean") if d != 3 else ("auto", "euclidean", "sqeuclidean"):
         Z, X = pair(d, dtype)
         given = {"match": match, **options}
         assert dropdtw.distance(Z, X, **given) == general(dropdtw.distance, Z, X, **given)
@@ -81,7 +80,8 @@ def test_plain_arrays_take_the_quick_way_and_nothing_else_does(monkeypatch):
     found = taken(monkeypatch)
     dropdtw.distance(Z, X)
     dropdtw.align(Z[:, 0], X[:, 0], drop_x=0.3)
-    assert found == [True, True]
+    dropdtw.align(*pair(8, np.float64))
+    assert found == [True] * 3
     del found[:]
     dropdtw.distance(Z.tolist(), X.tolist())
     dropdtw.distance(Z.astype(np.float32), X)
@@ -89,10 +89,11 @@ def test_plain_arrays_take_the_quick_way_and_nothing_else_does(monkeypatch):
     dropdtw.distance(np.asfortranarray(np.repeat(Z, 2, axis=1)), np.repeat(X, 2, axis=1))
     dropdtw.distance(1e-80 * Z, 1e-80 * X)  # squares would underflow
     dropdtw.distance(np.zeros(300), np.zeros(300))
-    assert found == [False] * 6
+    dropdtw.distance(*pair(9, np.float64))
+    assert found == [False] * 7
     dropdtw.align(Z, X, drop_x=np.full(len(X), 0.3))
     dropdtw.align(Z, X, drop_x="percentile:30")
-    assert len(found) == 6  # not even tried
+    assert len(found) == 7  # not even tried
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def repeated(n):
 
 
 def few_copies():
-    with mock.patch("dropdtw.orders.apart.MOST_NODES", 8):
+    with mock.patch("dropdtw.orders.repeats.MOST_NODES", 8):
         solve(C3, 1.0, 0.5, method="ctc", ids=[1, 2, 1])
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dropdtw.text import FORMATS, FoundStep, Sentence, read_subtitles, write_chapters
+from dropdtw.text import FORMATS, Closest, FoundStep, Sentence, read_subtitles, write_chapters
 from dropdtw.text.chapters import Chapter, chapters, youtube_chapters
 
 FOUND = [
@@ -29,6 +29,21 @@ def test_json_is_exactly_this():
     ]
     data = json.loads(write_chapters(FOUND, "json"))
     assert data == {"segments": [dict(zip(names, row, strict=True)) for row in rows]}
+
+
+MISSING = FoundStep(1, "Wait", None, None, None, None, closest=Closest(9.25, 12.0, 0.22, (3, 4)))
+
+
+def test_json_and_page_give_the_closest_place_of_a_missing_step():
+    (segment,) = json.loads(write_chapters([MISSING], "json"))["segments"]
+    assert segment["closest"] == {"start": 9.25, "stop": 12.0, "confidence": 0.22}
+    untimed = replace(MISSING, closest=Closest(None, None, 0.22, (3, 4)))
+    (segment,) = json.loads(write_chapters([untimed], "json"))["segments"]
+    assert segment["closest"] == {"sentences": [3, 4], "confidence": 0.22}
+    assert 'closest: <a href="#t=9.25">0:09</a>, 22%' in write_chapters([MISSING], "html", TALK)
+    assert "<q>Sentence 3 &lt;b&gt;</q>" in write_chapters([MISSING], "html", TALK)
+    doubtful = replace(MISSING, closest=Closest(None, None, 0.004, (3, 4)))
+    assert "closest: sentence 4, &lt;1%" in write_chapters([FOUND[1], doubtful], "html", TALK)
 
 
 def test_csv_has_a_row_a_step():
@@ -134,7 +149,7 @@ def test_the_page_covers_the_talk_and_quotes_it():
     assert "<q>Sentence 3 &lt;b&gt;</q>" in page
     assert "<q>Sentence 9 &lt;b&gt;</q>" in page
     assert page.count("</small> Sentence") == len(TALK)
-    assert page.count('<p class="told">') == 3
+    assert page.count('class="told">') == 3
     assert "<h3>3. Bake; cool #1</h3>" in page
 
 
@@ -156,6 +171,28 @@ def test_html_escapes_and_shows_every_step():
     assert page.count('class="unsure"') == 2  # the bar and the row of the third step
     assert "not found" in page
     assert "<details>" not in page
+
+
+def test_the_page_plays_a_file_and_links_to_the_web():
+    title, file = "Soup & <bread>", "films/soup%20%26%20bread.mp4"
+    page = write_chapters(FOUND, "html", TALK, title=title, recording=file)
+    assert page.count("Soup &amp; &lt;bread&gt;") == 2
+    assert f'<video id="media" src="{file}" controls' in page
+    assert '<a href="#t=61.5">1:01–1:10</a>' in page
+    assert '<audio id="media" src="a.mp3" controls' in write_chapters(FOUND, "html", TALK, recording="a.mp3")
+    site = write_chapters(FOUND, "html", TALK, recording="https://x.org/watch?v=1&w=2#t=5")
+    assert '<a href="https://x.org/watch?v=1&amp;w=2#t=61" rel="noreferrer">1:01–1:10</a>' in site
+    assert 'id="media"' not in site
+    plain = write_chapters(FOUND, "html", TALK, recording="javascript:alert(1)")
+    assert 'href="javascript' not in plain
+
+
+def test_the_page_has_what_its_button_copies():
+    youtube = write_chapters(FOUND, "youtube", TALK).replace('"', "&#34;")
+    assert f'<pre id="youtube" hidden>{youtube}</pre>' in write_chapters(FOUND, "html", TALK)
+    few = write_chapters(FOUND[:1], "html", TALK)
+    assert "YouTube requires at least 3 chapters, and this list has 2." in few
+    assert 'id="copy"' not in write_chapters([MISSING], "html", TALK)
 
 
 @pytest.mark.parametrize("kind", FORMATS)

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import dropdtw
 from dropdtw import drops, text
 from dropdtw.text import Sentence, read_steps, read_subtitles, sentences
-from dropdtw.text.evidence import EDGE, FLOOR, WEIGHTS, PassageEvidence, probability, trimmed
+from dropdtw.text.evidence import EDGE, FLOOR, WEIGHTS, PassageEvidence, passages, probability, trimmed
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "chapters"
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("wordllama") is None, reason="wordllama is not installed")
@@ -78,6 +79,28 @@ def test_a_classifier_can_say_which_sentences_are_off_topic():
     off_topic[first] = 1.0
     told = text.find_steps(wanted, said, times, drop_x=drops.Background(off_topic, scale=0.1), skip=1.0)
     assert first not in {j for f in told if f.found for j in range(*f.sentences)}
+
+
+def test_a_missing_step_has_its_closest_place():
+    wanted, said, times = talk("steps.txt", "talk.srt")
+    *_, before, missing, after, _ = text.find_steps(wanted, said, times)
+    first, last = missing.closest.sentences
+    assert before.sentences[1] <= first < last <= after.sentences[0]
+    assert (missing.closest.start, missing.closest.stop) == (times[first][0], times[last - 1][1])
+    assert 0 < missing.closest.confidence < 0.5
+    assert before.closest is None
+    untimed = text.find_steps(wanted, said)[4].closest
+    assert (untimed.start, untimed.sentences) == (None, (first, last))
+    assert text.find_steps(wanted, said, optional=[4])[4].closest is None
+
+
+def test_the_closest_place_respects_the_order():
+    C = np.full((3, 9), 0.9)
+    C[0, 4] = C[2, 7] = 0.1
+    C[1, 1], C[1, 6] = 0.7, 0.75  # the best place comes before step 0
+    found = {p.step: p for p in passages(C, dropdtw.solve(C, 0.3, 0.05, method="steps"))}
+    assert [(p.step, p.first, p.aligned) for p in found.values()] == [(0, 4, True), (2, 7, True), (1, 6, False)]
+    assert found[1].evidence.cost == 0.75
 
 
 def test_smallest_talks():
@@ -212,16 +235,17 @@ def test_on_transcripts_it_was_not_chosen_on():
     spec = importlib.util.spec_from_file_location("benchmark_chapters", name)
     benchmark = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(benchmark)
-    folds = benchmark.measure(place)
+    how, share = benchmark.LIBRARY, benchmark.share
+    folds = [{how: [s for task in part for s in benchmark.searches(task)]} for part in benchmark.split(place)]
     outcomes = benchmark.held_out(folds)
-    bars = benchmark.summary(outcomes)
-    assert bars["foreign found"] <= 0.1
-    assert bars["own right"] >= 0.95 * bars["own right, alignment alone"]
+    own = [o for o in outcomes if o.search.step.told is not None]
+    assert share([o.found for o in outcomes if o.search.step.told is None]) <= 0.1
+    assert share([o.right for o in own]) >= 0.95 * share([o.search.right() for o in own]) > 0
     for low in (0.3, 0.5, 0.7, 0.9):
         part = [o for o in outcomes if o.search.passage is not None and low <= o.sure <= low + 0.1]
         right, sure = np.mean([o.search.right() for o in part]), np.mean([o.sure for o in part])
         assert right == pytest.approx(sure, abs=0.1)
-    weights, floor, edge = benchmark.choose([s for part in folds for s in part])
+    weights, floor, edge, _ = benchmark.choose(benchmark.merged(folds)[how])
     assert np.round(weights, 2) == pytest.approx(WEIGHTS)
     assert (floor, edge) == (FLOOR, EDGE)
 

@@ -276,3 +276,29 @@ def test_a_class_of_your_own_has_its_own_signature():
     assert next(iter(inspect.signature(Mine).parameters)) == "extra"
     assert Mine().gamma == 0.5
     assert Mine(gamma=2.0).changed(gamma=3.0).extra == 1
+
+
+def test_errors_of_an_item_say_which():
+    Z, X = [torch.randn(3, 8), torch.randn(6, 8)], [torch.randn(9, 8), torch.randn(4, 8)]
+    loss = dt.DropDTWLoss("percentile:15")
+    for verb in (loss.align, loss.posterior):
+        with pytest.raises(ValueError, match=r"^item 1: Z has 6 elements and X has 4"):
+            verb(Z, X, method="steps")
+        with pytest.raises(ValueError, match=r"^Z has 6 elements and X has 4"):
+            verb(Z[1:], X[1:], method="steps")
+    with pytest.raises(ValueError, match=r"^item 1: every alignment is forbidden"):
+        dt.DropDTWLoss(1.0, match=lambda Z, X: (Z @ X.mT) / (torch.arange(2) == 0)[:, None, None]).align(
+            torch.ones(2, 2, 2), torch.ones(2, 3, 2)
+        )
+
+
+@pytest.mark.parametrize("drop", ["percentile:0.3", "logit:0.3"])
+def test_a_fraction_of_one_percent_warns_as_in_align(drop):
+    kind = drop.partition(":")[0]
+    with pytest.warns(UserWarning, match=rf"^drop_x is '{drop}', less than one percent .* '{kind}:30'"):
+        dt.DropDTWLoss(drop)
+
+
+def test_a_learned_aligner_says_in_one_line_that_json_cannot_hold_it():
+    with pytest.raises(ValueError, match=r"^drop_x is a LearnedDrop, which JSON cannot hold; .*save the state_dict\)$"):
+        dt.DropDTWLoss(dt.LearnedDrop(8)).aligner.to_dict()

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import textwrap
 
 import pytest
 
@@ -109,48 +108,51 @@ def test_training_reproduces_bit_for_bit():
     assert not torch.equal(step(0)[0], step(1)[0])
 
 
+TRAINING = """
+import torch
+from dropdtw.torch import drop_dtw
+
+def train(rank, size):
+    torch.manual_seed(0)
+    net = torch.nn.Linear(6, 4).double()
+    model = torch.nn.parallel.DistributedDataParallel(net) if size > 1 else net
+    data = torch.randn(3, 4, 12, 6).double()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for batch in data:
+        codes = model(batch[rank::size])
+        optimizer.zero_grad()
+        drop_dtw(torch.cdist(codes[:, :3], codes[:, 3:]), 0.5, gamma=0.1).mean().backward()
+        optimizer.step()
+    return net.weight.sum().item(), net.bias.sum().item()
+"""
+
+IN_A_GROUP = """
+import os, sys, torch.distributed as dist
+rank, size, where = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+torch.set_num_threads(1)
+dist.init_process_group("gloo", init_method=f"file://{where}", rank=rank, world_size=size)
+found = train(rank, size)
+if rank == 0:
+    print(*found, flush=True)
+dist.barrier()
+os._exit(0)  # gloo's threads can abort an interpreter that takes its time to end, with any loss or none
+"""
+
+
 def test_several_processes_train_as_one(tmp_path):
     script = tmp_path / "train.py"
-    script.write_text(
-        textwrap.dedent(
-            """
-            import os, sys, torch, torch.distributed as dist
-            from dropdtw.torch import drop_dtw
-            rank, size, where = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-            torch.set_num_threads(1)
-            dist.init_process_group("gloo", init_method=f"file://{where}", rank=rank, world_size=size)
-            torch.manual_seed(0)
-            net = torch.nn.Linear(6, 4).double()
-            model = torch.nn.parallel.DistributedDataParallel(net) if size > 1 else net
-            data = torch.randn(3, 4, 12, 6).double()
-            optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
-            for batch in data:
-                codes = model(batch[rank::size])
-                optimizer.zero_grad()
-                drop_dtw(torch.cdist(codes[:, :3], codes[:, 3:]), 0.5, gamma=0.1).mean().backward()
-                optimizer.step()
-            if rank == 0:
-                print(net.weight.sum().item(), net.bias.sum().item(), flush=True)
-            dist.barrier()
-            os._exit(0)  # gloo's threads can abort an interpreter that takes its time to end, with any loss or none
-            """
+    script.write_text(TRAINING + IN_A_GROUP)
+    begun = [
+        subprocess.Popen(
+            [sys.executable, str(script), str(rank), "2", str(tmp_path / "meet")], stdout=subprocess.PIPE, text=True
         )
-    )
-
-    def run(size):
-        begun = [
-            subprocess.Popen(
-                [sys.executable, str(script), str(rank), str(size), str(tmp_path / f"meet{size}")],
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for rank in range(size)
-        ]
-        out = [p.communicate(timeout=120)[0] for p in begun]
-        assert all(p.returncode == 0 for p in begun)
-        return [float(n) for n in out[0].split()]
-
-    assert run(2) == pytest.approx(run(1), abs=1e-12)
+        for rank in range(2)
+    ]
+    out = [p.communicate(timeout=120)[0] for p in begun]
+    assert all(p.returncode == 0 for p in begun)
+    here = {}
+    exec(TRAINING, here)
+    assert [float(n) for n in out[0].split()] == pytest.approx(here["train"](0, 1), abs=1e-12)
 
 
 def test_importing_the_library_does_not_import_torch():

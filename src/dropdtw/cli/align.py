@@ -68,15 +68,9 @@ def align(
     from dropdtw.results.text import NARROWEST
     from dropdtw.tables.methods import METHODS, Matching
 
-    if [z, x, order].count("-") > 1:
-        names = "Z and X are both" if z == x else "--order and Z or X are both"
-        raise ValueError(f"{names} '-', but standard input can be read only once; give one of them as a file")
+    options.refuse_one_stream(Z=z, X=x, _order=order)
     options.check_clock(fps, time)
-    kind = ".json" if out == "-" else Path(out).suffix.lower() if out else ""
-    if out and kind not in formats.WRITERS:
-        raise ValueError(
-            f"--out is {out!r}; alignments are written as {', '.join(formats.WRITERS)}: change the file extension"
-        )
+    kind = options.kind_of_output(out, tuple(formats.WRITERS), "alignments")
     if costs and kind == ".csv":
         raise ValueError(f"--out is {out!r}, but a .csv file has no place for --costs; give a .json or .npz file")
     if plot:

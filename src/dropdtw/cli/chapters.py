@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote as url_quote
 
 import typer
 
@@ -81,6 +84,14 @@ def chapters(
     intro: Annotated[
         str, typer.Option(help="Title of the part before the first step, in youtube and ffmetadata.")
     ] = "Introduction",
+    title: Annotated[str | None, typer.Option(help="Title of the html page. Default: from the name of TALK.")] = None,
+    recording: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|URL",
+            help="Video or audio of the talk, which the html page plays; a page on the web is linked.",
+        ),
+    ] = None,
     model: Annotated[
         str,
         typer.Option(
@@ -103,11 +114,9 @@ def chapters(
     from dropdtw.orders.blocks import read_blocks
     from dropdtw.text.chapters import youtube_chapters
 
-    kind = _kind(form, out)
-    if [steps, talk, order].count("-") > 1:
-        names = "STEPS and TALK are both" if steps == talk else "--order and STEPS or TALK are both"
-        raise ValueError(f"{names} '-', but standard input can be read only once; give one of them as a file")
-    options.refuse_overwriting({"--out": out}, (steps, talk, drop_x, order))
+    kind = options.format_of(form, out, {f".{name}": name for name in text.FORMATS}, text.FORMATS)
+    options.refuse_one_stream(STEPS=steps, TALK=talk, _order=order)
+    options.refuse_overwriting({"--out": out}, (steps, talk, drop_x, order, recording))
     wanted = options.parsed(steps, read_blocks, "one step per line")
     if any("-->" in name for name in wanted.names):
         raise ValueError(f"{steps} looks like subtitles, not like steps; give STEPS first, then TALK")
@@ -130,7 +139,9 @@ def chapters(
         model=model,
     )
     if kind is not None:
-        screen.write(out or "-", text.write_chapters(found, kind, said, intro=intro))
+        name = _title(talk) if title is None else title
+        where = "" if recording is None else _address(recording, out)
+        screen.write(out or "-", text.write_chapters(found, kind, said, intro=intro, title=name, recording=where))
     if kind == "youtube":
         for remark in youtube_chapters(found, said, intro)[1]:
             screen.note(remark)
@@ -142,6 +153,34 @@ def chapters(
         screen.note(f"{missing}: these steps do not seem to be in this talk; check that STEPS and TALK belong together")
         if strict:
             raise typer.Exit(1)
+
+
+def _title(talk: str) -> str:
+    """The title of a talk, from the name of its file.
+
+    >>> _title("talks/How_to-mend a tire.en.srt"), _title("-")
+    ('How to-mend a tire', '')
+    """
+    stem = re.sub(r"\.[a-z]{2}(-\w+)?$", "", Path(talk).stem)  # yt-dlp adds the language
+    return "" if talk == "-" else stem.replace("_", " ")
+
+
+def _address(recording: str, out: str | None) -> str:
+    """The address of a recording on a page: relative to the page, or as it is if it is on the web."""
+    from dropdtw.text.page import REMOTE
+
+    if recording.startswith(REMOTE):
+        return recording
+    path = Path(recording)
+    if not path.is_file():
+        raise ValueError(f"--recording is {recording}, which is not a file; give a file, or an address with https://")
+    if out in (None, "-"):
+        return path.resolve().as_uri()
+    assert out is not None
+    try:
+        return url_quote(Path(os.path.relpath(path.resolve(), Path(out).resolve().parent)).as_posix())
+    except ValueError:  # on another drive
+        return path.resolve().as_uri()
 
 
 def _said(place: str, timed: bool, time: str | None) -> list[Sentence]:
@@ -159,23 +198,6 @@ def _said(place: str, timed: bool, time: str | None) -> list[Sentence]:
     return said
 
 
-def _kind(form: str | None, out: str | None) -> str | None:
-    """The format to write; None for only the table."""
-    from dropdtw.text import FORMATS
-
-    if form is None and out is not None:
-        end = Path(out).suffix.lower().lstrip(".")
-        if end not in FORMATS:
-            raise ValueError(
-                f"--out is {out!r}, whose extension is not a known format; use .json, .csv, .srt, .vtt or .html, or "
-                f"add --format {'|'.join(FORMATS)}"
-            )
-        return end
-    if form is not None and form not in FORMATS:
-        raise ValueError(f"--format is {form!r}; choose one of {', '.join(FORMATS)}")
-    return form
-
-
 def _ordered(wanted: Steps, place: str) -> Steps:
     """The steps, with the order from a file."""
     if wanted.order is not None:
@@ -191,17 +213,18 @@ def _counts(found: list[FoundStep]) -> tuple[int, int]:
 
 
 def _show(found: list[FoundStep], said: list[Sentence], wanted: Steps) -> None:
-    from dropdtw.text.labels import absence, clock, quote, step_numbers
+    from dropdtw.text.labels import absence, begins, clock, percent, quote, step_numbers
 
     rows = []
     for number, f in zip(step_numbers(found), found, strict=True):
-        if f.sentences is None:
-            rows.append([number, f.step, absence(f), "", "", ""])
+        if f.sentences is None or f.confidence is None:
+            near = f.closest and f"closest: {begins(f.closest)}, {percent(f.closest.confidence)}"
+            rows.append([number, f.step, absence(f), "", "", near or ""])
             continue
         ends = [str(f.sentences[0] + 1), str(f.sentences[1])]  # if the talk has no times
         if f.start is not None and f.stop is not None:
             ends = [clock(f.start), clock(f.stop)]
-        rows.append([number, f.step, *ends, f"{f.confidence:.0%}", quote(f, said, 48)])
+        rows.append([number, f.step, *ends, percent(f.confidence), quote(f, said, 48)])
     screen.table([">#", "step", ">start", ">stop", ">confidence", "~begins with"], rows)
     there, due = _counts(found)
     print(f"{there} of {due} steps found among {len(said)} sentences")

@@ -11,6 +11,7 @@ import typer
 
 from dropdtw.cli import options, screen
 from dropdtw.cli.flags import Flags, of_alignment
+from dropdtw.cli.panels import panels
 from dropdtw.files.sanitize import one_line
 from dropdtw.problem.options import MethodOptions
 
@@ -29,7 +30,9 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Place = Annotated[
+OFTEN = "out drop_x drop_z method engine"
+
+CorpusPlace = Annotated[
     str,
     typer.Argument(metavar="CORPUS", help="A .parquet file or a folder of them: a path or a URL (s3://bucket/x)."),
 ]
@@ -52,7 +55,9 @@ ShardRows = Annotated[int, typer.Option(min=1, help="Records per shard. After a 
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first bad record instead of skipping it.")]
 
 
-@app.command(epilog="Example: dropdtw corpus localize steps.npy s3://bucket/talks --engine ray --out found")
+@app.command(
+    cls=panels(OFTEN), epilog="Example: dropdtw corpus localize steps.npy s3://bucket/talks --engine ray --out found"
+)
 @of_alignment(
     MethodOptions,
     drop_x="Default: suggest, for each record.",
@@ -64,7 +69,7 @@ def localize(
     steps: Annotated[
         str, typer.Argument(metavar="STEPS", help="A file of step features, (K, d); or 'own': each record's own steps.")
     ],
-    corpus: Place,
+    corpus: CorpusPlace,
     out: Out,
     *,
     flags: Flags,
@@ -92,7 +97,10 @@ def localize(
     _show(dropdtw.corpus.localize(Z, corpus, place, **how, **running), f"{place}/parts")
 
 
-@app.command(epilog="Example: dropdtw corpus retrieve query.npy talks/ --out near --top 10 --drop-x 0.3 --drop-z 0.3")
+@app.command(
+    cls=panels(f"{OFTEN} top"),
+    epilog="Example: dropdtw corpus retrieve query.npy talks/ --out near --top 10 --drop-x 0.3 --drop-z 0.3",
+)
 @of_alignment(MethodOptions, **EITHER)
 def retrieve(
     query: Annotated[
@@ -101,7 +109,7 @@ def retrieve(
             metavar="QUERY", help="The sequence to look for (Z), in a file; or a corpus of queries, in Parquet."
         ),
     ],
-    corpus: Place,
+    corpus: CorpusPlace,
     out: Out,
     top: Annotated[int, typer.Option(min=1, help="Number of records to find per query.")] = 10,
     *,
@@ -132,7 +140,9 @@ def retrieve(
     _show(run, f"{place}/nearest.parquet")
 
 
-@app.command(epilog="Example: dropdtw corpus pairwise left/ right/ --out pairs --drop-x 0.3 --drop-z 0.3")
+@app.command(
+    cls=panels(OFTEN), epilog="Example: dropdtw corpus pairwise left/ right/ --out pairs --drop-x 0.3 --drop-z 0.3"
+)
 @of_alignment(MethodOptions, **EITHER)
 def pairwise(
     left: Annotated[str, typer.Argument(metavar="LEFT", help="A corpus; its records are the Z.")],

@@ -103,15 +103,7 @@ def _chosen(form: str | None, out: str | None, kind: str, timed: bool) -> str | 
     """The format to write, from --format or the extension of --out; None for only a table."""
     from dropdtw.media.output import ENDS, FORMATS, TIMELINES
 
-    if form is None and out is not None:
-        form = ENDS.get(Path(out).suffix.lower())
-        if form is None:
-            raise ValueError(
-                f"--out is {out!r}, whose extension is not a known format; use {', '.join(ENDS)}, or add --format "
-                f"{'|'.join(FORMATS)}"
-            )
-    if form is not None and form not in FORMATS:
-        raise ValueError(f"--format is {form!r}; choose one of {', '.join(FORMATS)}")
+    form = options.format_of(form, out, ENDS, FORMATS)
     if form in TIMELINES and kind != "a recording":
         raise ValueError(f"--format {form} is for recordings, but B is {kind}; choose another format")
     if form == "audacity" and not timed:

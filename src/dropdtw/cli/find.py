@@ -55,14 +55,9 @@ def find(
     import dropdtw
     from dropdtw.files import formats
 
-    if query == signal == "-":
-        raise ValueError(
-            "QUERY and SIGNAL are both '-', but standard input can be read only once; give one of them as a file"
-        )
+    options.refuse_one_stream(QUERY=query, SIGNAL=signal)
     options.check_clock(fps, time)
-    kind = ".json" if out == "-" else Path(out).suffix.lower() if out else ""
-    if out and kind not in (".json", ".csv"):
-        raise ValueError(f"--out is {out!r}; occurrences are written as .json or .csv: change the file extension")
+    kind = options.kind_of_output(out, (".json", ".csv"), "occurrences")
     if plot:
         pictures.check(plot)
     options.refuse_overwriting({"--out": out, "--plot": plot}, (query, signal, *flags.files))
@@ -84,16 +79,7 @@ def find(
 def _show(found: Sequence[Occurrence]) -> None:
     if not found:
         return
-    columns = [
-        ">#",
-        ">cost",
-        ">start",
-        ">stop",
-        ">length",
-        ">dropped x",
-        ">dropped z",
-        *screen.time_columns(found),
-    ]
+    columns = [">#", ">cost", ">start", ">stop", ">length", ">dropped x", ">dropped z", *screen.time_columns(found)]
     rows = []
     for n, o in enumerate(found[:SHOWN], 1):
         lost = (int(o.alignment.dropped_x.sum()), int(o.alignment.dropped_z.sum()))

@@ -236,6 +236,42 @@ def refuse_overwriting(outputs: Mapping[str, str | os.PathLike[str] | None], inp
                 raise ValueError(f"{option} is {out}, which would overwrite an input ({same}); give another file")
 
 
+def refuse_one_stream(**places: str | None) -> None:
+    """Refuse to read standard input twice. places : the files to read, by argument; underscores begin an option."""
+    twice = [name.replace("_", "--", 1) for name, place in places.items() if place == "-"]
+    if len(twice) > 1:
+        raise ValueError(
+            f"{twice[0]} and {twice[1]} are both '-', but standard input can be read only once; give one of them as a "
+            "file"
+        )
+
+
+def kind_of_output(out: str | None, kinds: Sequence[str], what: str) -> str:
+    """The extension of --out: JSON for standard output, "" if nothing is written. Raises unless it is one of `kinds`.
+
+    what : what is written.
+    """
+    kind = ".json" if out == "-" else Path(out).suffix.lower() if out else ""
+    if out and kind not in kinds:
+        known = f"{', '.join(kinds[:-1])} or {kinds[-1]}"
+        raise ValueError(f"--out is {out!r}; {what} are written as {known}: change the file extension")
+    return kind
+
+
+def format_of(form: str | None, out: str | None, ends: Mapping[str, str], formats: Iterable[str]) -> str | None:
+    """The format to write, from --format or, by `ends`, from the extension of --out; None for only a table."""
+    if form is None and out is not None:
+        form = ends.get(Path(out).suffix.lower())
+        if form is None:
+            raise ValueError(
+                f"--out is {out!r}, whose extension is not a known format; use {', '.join(ends)}, or add --format "
+                f"{'|'.join(formats)}"
+            )
+    if form is not None and form not in formats:
+        raise ValueError(f"--format is {form!r}; choose one of {', '.join(formats)}")
+    return form
+
+
 def _regular(name: str, stream: Any) -> os.stat_result | None:
     """The status of an existing regular file, or None. "-" is the file that `stream` is redirected to."""
     try:

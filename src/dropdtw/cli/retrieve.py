@@ -66,9 +66,7 @@ def retrieve(
     """
     from dropdtw.files import formats
 
-    kind = ".json" if out == "-" else Path(out).suffix.lower() if out else ""
-    if out and kind not in (".json", ".csv"):
-        raise ValueError(f"--out is {out!r}; rankings are written as .json or .csv: change the file extension")
+    kind = options.kind_of_output(out, (".json", ".csv"), "rankings")
     names = formats.sequences(corpus)
     options.refuse_overwriting({"--out": out}, (query, *names, *flags.files))
     if out and out != "-" and Path(corpus).resolve() in Path(out).resolve().parents:

@@ -12,7 +12,7 @@ from dropdtw.aligner import Aligner
 from dropdtw.corpus.engines import Engine
 from dropdtw.corpus.records import whole
 from dropdtw.corpus.run import Run, run
-from dropdtw.corpus.shards import Given, open_corpus
+from dropdtw.corpus.shards import GivenRecords, open_corpus
 from dropdtw.corpus.tasks import Localize, Pairwise, Retrieve
 from dropdtw.files.progress import Progress
 from dropdtw.problem.errors import OptionError, refuse_unknown
@@ -153,7 +153,7 @@ def retrieve(
     """
     asked = _request(dict(options))
     rows = asked.shard_rows
-    Zs = open_corpus(queries, rows) if isinstance(queries, (str, os.PathLike)) else Given(queries, "queries")
+    Zs = open_corpus(queries, rows) if isinstance(queries, (str, os.PathLike)) else GivenRecords(queries, "queries")
     task = Retrieve(Zs, open_corpus(corpus, rows), asked.spec, asked.device, k)
     return run(task, out, **asked.running)
 

@@ -71,7 +71,7 @@ class Corpus:
             yield from records.read(opened, end.metadata, s.file, range(s.first, s.stop), s.row, steps=steps)
 
 
-class Given:
+class GivenRecords:
     """Records in memory instead of a corpus, as a single shard."""
 
     shards: tuple[Shard, ...]
@@ -94,7 +94,7 @@ class Given:
         return iter(self.records)
 
 
-def features(data: Corpus | Given) -> int:
+def features(data: Corpus | GivenRecords) -> int:
     """How many features the records have, judging by the first good ones."""
     every = (record for number in range(len(data.shards)) for record in data.read(number))
     some = islice((r for r in every if isinstance(r, Record)), FIRST)

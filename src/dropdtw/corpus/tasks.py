@@ -19,7 +19,7 @@ from dropdtw.corpus import compute
 from dropdtw.corpus.compute import Found, Reasons
 from dropdtw.corpus.folder import RunFolder
 from dropdtw.corpus.records import Bad, Record, together, whole
-from dropdtw.corpus.shards import Corpus, Given, features
+from dropdtw.corpus.shards import Corpus, GivenRecords, features
 from dropdtw.corpus.storage import arrow, parquet_bytes
 from dropdtw.problem.inputs import Array, as_sequence
 from dropdtw.problem.spec import Spec
@@ -42,7 +42,7 @@ class Task(Protocol):
     """The number of shards."""
 
     @property
-    def inputs(self) -> tuple[Corpus | Given, ...]:
+    def inputs(self) -> tuple[Corpus | GivenRecords, ...]:
         """The corpora that the task reads."""
 
     def manifest(self) -> dict[str, Any]:
@@ -162,7 +162,7 @@ class Retrieve:
 
     name = "retrieve"
 
-    def __init__(self, queries: Corpus | Given, corpus: Corpus, spec: Spec, device: str, k: int) -> None:
+    def __init__(self, queries: Corpus | GivenRecords, corpus: Corpus, spec: Spec, device: str, k: int) -> None:
         if not whole(k):
             raise ValueError(f"k is {k!r}; give the number of records to find for each query, 1 or more")
         self.queries, self.corpus, self.k = queries, corpus, int(k)
@@ -261,7 +261,7 @@ def _values(task: Pairwise | Retrieve, left: list[Record], right: list[Record], 
     return compute.values(task.spec, task.device, [r.X for r in left], [r.X for r in right], threads)
 
 
-def _good(data: Corpus | Given, number: int, width: int) -> tuple[list[Record], list[Bad]]:
+def _good(data: Corpus | GivenRecords, number: int, width: int) -> tuple[list[Record], list[Bad]]:
     """The good records of a shard, and the bad ones."""
     good: list[Record] = []
     bad: list[Bad] = []
@@ -275,7 +275,7 @@ def _good(data: Corpus | Given, number: int, width: int) -> tuple[list[Record], 
     return good, bad
 
 
-def _same_width(name: str, width: int, data: Corpus | Given) -> None:
+def _same_width(name: str, width: int, data: Corpus | GivenRecords) -> None:
     """Refuse a mismatch that would fail on every record."""
     if (found := features(data)) != width:
         raise ValueError(f"{name} has {width} features and {data.name} has {found}; both need the same number")
@@ -285,7 +285,7 @@ def _because(record: Record, reason: Exception | str) -> Bad:
     return Bad(record.file, record.row, record.id, str(reason))
 
 
-def _described(spec: Spec, device: str, **inputs: Corpus | Given) -> dict[str, Any]:
+def _described(spec: Spec, device: str, **inputs: Corpus | GivenRecords) -> dict[str, Any]:
     """Settings and inputs for the manifest."""
     found = {name: {"rows": data.rows, "fingerprint": data.fingerprint} for name, data in inputs.items()}
     return {"dropdtw": dropdtw.__version__, "settings": spec.settings() | {"device": device}, **found}

@@ -66,14 +66,16 @@ def sample(
 ) -> list[list[Step]]:
     """Draw n alignments; see `reference.sample`."""
 
-    def draw(weights: Array) -> int:
-        total = np.cumsum(weights, dtype=np.float64)
-        return int(np.searchsorted(total, rng.random() * total[-1], side="right"))
-
     sheet = _Sheet(table, graph, costs)
     sheet.fill(reducer)
     ends = reducer.weights(sheet.ends())[:, 0]
-    return [sheet.trace_back(reducer, draw(ends), draw) for _ in range(n)]
+    return [sheet.trace_back(reducer, drawn(ends, rng), lambda weights: drawn(weights, rng)) for _ in range(n)]
+
+
+def drawn(weights: Array, rng: np.random.Generator) -> int:
+    """Draw an index with probability proportional to `weights`."""
+    total = np.cumsum(weights, dtype=np.float64)
+    return int(np.searchsorted(total, rng.random() * total[-1], side="right"))
 
 
 class GraphColumn:
@@ -135,23 +137,41 @@ class GraphColumn:
         return match[:, 0], float(drop_x[0])
 
 
-class _ArcWay(NamedTuple):
-    """An edge into a state, with the number of its source state and the use of the arc it takes (0 for none).
+class Way(NamedTuple):
+    """An edge into a state.
 
+    src : the number of its source state.   di, dj : how many z and x it advances by; in a graph, `di` is a new node.
+    use : the use of the arc that it takes in a graph, 0 for none.   cost, weight, plus, move : as in `Edge`.
+    border : True if it exists only on the border, False if only off it, None if everywhere.
     only : the only z or x in which it exists, counted from 1; None for all.
     """
 
     src: int
-    use: int
+    di: int
     dj: int
+    use: int
     cost: str
     weight: float
     plus: str | None
     move: str
+    border: bool | None
     only: Element | None = None
 
 
-def through(element: Element, ways: list[list[Any]], final: list[int]) -> tuple[list[list[Any]], list[int]]:
+def ways_of(table: Recurrence) -> list[list[Way]]:
+    """The edges into each state of a table, in tie order."""
+    number = {state: s for s, state in enumerate(table.states)}
+    listed = [(e, None if table.border is None else False) for e in table.edges]
+    listed += [(e, True) for e in table.border or ()]
+    ways: list[list[Way]] = [[] for _ in table.states]
+    for e, border in listed:
+        ways[number[e.dst]].append(
+            Way(number[e.src], *MOVES[e.move], use_of(e), e.cost, e.weight, e.plus, e.move, border)
+        )
+    return ways
+
+
+def through(element: Element, ways: list[list[Way]], final: list[int]) -> tuple[list[list[Way]], list[int]]:
     """The edges into each state, and the final states, of a table whose alignments all match this element.
 
     Every state has a duplicate, in which the element has already been matched. Only its matches lead from the originals
@@ -175,14 +195,7 @@ class _Sheet:
         self.graph, self.layout = graph, graph.on(table)
         self.seen: dict[tuple[int, ...], Array] = {}  # cached weights of edges and arcs, for tracebacks
         self.start, self.final = ([number[s] for s in states] for states in (table.starts, table.final))
-        self.ways = [
-            [
-                _ArcWay(number[e.src], use_of(e), MOVES[e.move][1], e.cost, e.weight, e.plus, e.move)
-                for e in table.edges
-                if e.dst == state
-            ]
-            for state in table.states
-        ]
+        self.ways = ways_of(table)
         if matching is not None:
             self.ways, self.final = through(matching, self.ways, self.final)
         self.charges = costs.charges._asdict()
@@ -244,7 +257,7 @@ class _Sheet:
                 v[self.graph.label[nodes] + 1 != way.only.place] = np.inf
         return values
 
-    def price(self, way: _ArcWay, nodes: Array, j: int) -> Array | float:
+    def price(self, way: Way, nodes: Array, j: int) -> Array | float:
         """The cost of an edge into column j, without its charge."""
         if way.cost == "free":
             return 0.0

@@ -53,7 +53,7 @@ class Trace(NamedTuple):
 
     @classmethod
     def of_steps(cls, value: float, steps: list[Step], shape: tuple[int, int], table: Recurrence) -> Trace:
-        """The trace of a path through a graph. Pairs are sorted by x; those of one x follow the walk."""
+        """The trace of a path. `walked` is only right for a path through a graph."""
         K, N = shape
         walk: list[int] = []
         pairs, visit, weights = [], [], []

@@ -26,8 +26,8 @@ try:
 except ImportError:
     _cpp = None  # type: ignore[assignment]
 
-_METRICS = {"auto": (2, 0), "euclidean": (2, 2), "sqeuclidean": (1, 1)}
-"""The kernels' codes of the match cost of numbers and of vectors; 0 means that they cannot compute it."""
+_METRICS = {"auto": (2, 2), "euclidean": (2, 2), "sqeuclidean": (1, 1)}
+"""The kernels' codes of the match cost of numbers and of vectors. They take few features, where "auto" is Euclidean."""
 
 LARGEST = 1e37
 """Prices below this fit into every precision."""

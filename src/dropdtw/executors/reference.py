@@ -10,12 +10,12 @@ costs with a nonzero derivative (1, or `Edge.weight`) are those of an optimal al
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from dropdtw.executors.graphs import Way, drawn, through, ways_of
 from dropdtw.executors.graphs import run as run_graph
-from dropdtw.executors.graphs import through
 from dropdtw.executors.graphs import trace as trace_graph
 from dropdtw.executors.protocol import Element, Occurrences, Result, Step, Trace, Within
 from dropdtw.orders.graph import Graph
@@ -24,7 +24,7 @@ from dropdtw.problem.costs import Costs
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.match import Matrix
 from dropdtw.tables.reducers import Reducer, hard_min
-from dropdtw.tables.table import MOVES, Recurrence
+from dropdtw.tables.table import Recurrence
 
 __all__ = [
     "Column",
@@ -161,7 +161,8 @@ def sample(table: Recurrence, reducer: Reducer, costs: Costs, n: int, rng: np.ra
     grid = _Grid(table, costs)
     _forward(grid, reducer)
     ends = reducer.weights(grid.ends())[:, 0]
-    return [_random_path(grid, reducer, grid.final[_draw(ends, rng)], rng) for _ in range(n)]
+    seen: dict[tuple[int, int, int], Array] = {}
+    return [_random_path(grid, reducer, grid.final[drawn(ends, rng)], rng, seen) for _ in range(n)]
 
 
 class Column:
@@ -214,23 +215,6 @@ class Column:
         return match[:, 0], float(drop_x[0])
 
 
-class _Way(NamedTuple):
-    """An edge into a state, with the number of its source state.
-
-    border : True if it exists only on the border, False if only off it, None if everywhere.
-    only : the only row or column in which it exists; None for all.
-    """
-
-    src: int
-    di: int
-    dj: int
-    cost: str
-    weight: float
-    plus: str | None
-    border: bool | None
-    only: Element | None = None
-
-
 class _Grid:
     """A table applied to one problem: the value D of every state in every cell, and the costs of the edges.
 
@@ -242,16 +226,7 @@ class _Grid:
         number = {state: s for s, state in enumerate(table.states)}
         self.start = [number[state] for state in table.starts]
         self.final = [number[state] for state in table.final]
-        listed = [(e, None if table.border is None else False) for e in table.edges]
-        listed += [(e, True) for e in table.border or ()]
-        self.ways = [
-            [
-                _Way(number[e.src], *MOVES[e.move], e.cost, e.weight, e.plus, border)
-                for e, border in listed
-                if e.dst == state
-            ]
-            for state in table.states
-        ]
+        self.ways = ways_of(table)
         if matching is not None:
             self.ways, self.final = through(matching, self.ways, self.final)
         self.weights = table.weights
@@ -284,7 +259,7 @@ class _Grid:
                 v[(i, j)[way.only.axis] != way.only.place] = np.inf
         return values
 
-    def price(self, way: _Way, i: Array, j: Array) -> Array | float:
+    def price(self, way: Way, i: Array, j: Array) -> Array | float:
         """The cost of an edge into the cells (i, j), without its charge."""
         if way.cost == "free":
             return 0.0
@@ -352,19 +327,19 @@ def _backward(
     return into["match"][1:, 1:], into["drop_x"][1:], into["drop_z"][1:], Charges(**charged)
 
 
-def _random_path(grid: _Grid, reducer: Reducer, s: int, rng: np.random.Generator) -> list[Step]:
-    """A random path from state s in the last cell back to the origin, as steps from start to end."""
+def _random_path(
+    grid: _Grid, reducer: Reducer, s: int, rng: np.random.Generator, seen: dict[tuple[int, int, int], Array]
+) -> list[Step]:
+    """A random path from state s in the last cell back to the origin, as steps from start to end.
+
+    seen : the weights of the edges into the cells that other paths have passed through.
+    """
     i, j = grid.shape
     path = []
     while (i, j) != (0, 0):
-        w = reducer.weights(grid.arriving(s, np.array([i]), np.array([j])))[:, 0]
-        way = grid.ways[s][_draw(w, rng)]
+        if (s, i, j) not in seen:
+            seen[s, i, j] = reducer.weights(grid.arriving(s, np.array([i]), np.array([j])))[:, 0]
+        way = grid.ways[s][drawn(seen[s, i, j], rng)]
         path.append(Step(way.cost, i - 1, j - 1, way.weight, way.plus))
         s, i, j = way.src, i - way.di, j - way.dj
     return path[::-1]
-
-
-def _draw(weights: Array, rng: np.random.Generator) -> int:
-    """Draw an index with probability proportional to `weights`."""
-    total = np.cumsum(weights, dtype=np.float64)
-    return int(np.searchsorted(total, rng.random() * total[-1], side="right"))

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from dropdtw.orders.order import Order
-from dropdtw.orders.poset import Poset
+from dropdtw.orders.poset import Poset, levels_of
 
 BEFORE, EITHER, REPEAT, JUMP = "before", "either", "repeat", "jump"
 
@@ -179,7 +179,7 @@ class _Sketch:
 def _placed(steps: Sequence[int], edges: Sequence[Arrow]) -> Drawing:
     """Place nodes: the layer is the longest path from the start; rows keep neighbors close to each other."""
     ahead = [edge for edge in edges if edge.kind in (BEFORE, EITHER)]
-    layer = _layers(len(steps), ahead)
+    layer = levels_of(len(steps), [edge[:2] for edge in ahead]) or []  # there is no cycle
     columns: list[list[int]] = [[] for _ in range(max(layer) + 1)]
     for v, at in enumerate(layer):
         columns[at].append(v)
@@ -206,23 +206,6 @@ def _placed(steps: Sequence[int], edges: Sequence[Arrow]) -> Drawing:
             for edge in edges
         ),
     )
-
-
-def _layers(n: int, edges: Sequence[Arrow]) -> list[int]:
-    waits, out = [0] * n, [[] for _ in range(n)]  # type: tuple[list[int], list[list[int]]]
-    for edge in edges:
-        waits[edge.target] += 1
-        out[edge.source].append(edge.target)
-    layer = [0] * n
-    ready = [v for v in range(n) if not waits[v]]
-    while ready:
-        u = ready.pop()
-        for v in out[u]:
-            layer[v] = max(layer[v], layer[u] + 1)
-            waits[v] -= 1
-            if not waits[v]:
-                ready.append(v)
-    return layer
 
 
 def _rows(columns: Sequence[list[int]], links: Sequence[tuple[int, int]], n: int) -> list[float]:

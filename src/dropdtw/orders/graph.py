@@ -29,6 +29,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dropdtw.orders.poset import levels_of
 from dropdtw.tables.table import Edge, Recurrence
 
 NEW, OTHER, SAME, DROP, AGAIN, PASS = (1 << bit for bit in range(6))
@@ -140,26 +141,11 @@ class Graph:
 
     def levels(self, uses: int) -> Ints:
         """(V,) the longest path to each node along arcs that consume no x and have one of these `uses`."""
-        out: list[list[int]] = [[] for _ in range(len(self))]
-        waits = np.zeros(len(self), np.int64)
-        for arc in self.arcs:
-            if arc.use & uses & (SAME | DROP | PASS):
-                out[arc.source].append(arc.target)
-                waits[arc.target] += 1
-        level = np.zeros(len(self), np.int64)
-        ready = [int(v) for v in np.flatnonzero(waits == 0)]
-        seen = 0
-        while ready:
-            u = ready.pop()
-            seen += 1
-            for v in out[u]:
-                level[v] = max(level[v], level[u] + 1)
-                waits[v] -= 1
-                if waits[v] == 0:
-                    ready.append(v)
-        if seen < len(self):
+        taken = uses & (SAME | DROP | PASS)
+        found = levels_of(len(self), [(arc.source, arc.target) for arc in self.arcs if arc.use & taken])
+        if found is None:
             raise ValueError("the arcs form a cycle; pass one of them in jumps= instead")
-        return level
+        return np.array(found, np.int64)
 
     def without_hubs(self) -> Graph:
         """The same graph with direct arcs instead of hubs, if this changes no value under any reducer.

@@ -7,6 +7,27 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 
+def levels_of(n: int, pairs: Iterable[tuple[int, int]]) -> list[int] | None:
+    """For each of n nodes, the number of pairs (a, b) on the longest path to it; None if there is a cycle.
+
+    >>> levels_of(3, [(0, 2), (2, 1), (0, 1)])
+    [0, 2, 1]
+    """
+    after: list[list[int]] = [[] for _ in range(n)]
+    waits, level = [0] * n, [0] * n
+    for a, b in pairs:
+        after[a].append(b)
+        waits[b] += 1
+    ready = [v for v in range(n) if not waits[v]]
+    for u in ready:  # including those that this loop appends
+        for v in after[u]:
+            level[v] = max(level[v], level[u] + 1)
+            waits[v] -= 1
+            if not waits[v]:
+                ready.append(v)
+    return level if len(ready) == n else None
+
+
 class Poset:
     """Steps, and which come before which.
 
@@ -75,10 +96,7 @@ class Poset:
 
     def free(self) -> int:
         """How many steps, at least, may come next at the same time: the size of the largest layer."""
-        height = [0] * self.n
-        for u in self.by_rank:
-            for v in self.after[u]:
-                height[v] = max(height[v], height[u] + 1)
+        height = levels_of(self.n, [(u, v) for u, followers in enumerate(self.after) for v in followers]) or ()
         return max(Counter(height).values())
 
     def sets_exceed(self, most: int) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import partial
 from inspect import signature
@@ -35,6 +36,8 @@ def shown(value: object) -> str:
     if isinstance(value, np.ndarray):
         return repr(value.tolist()) if value.size <= 8 else f"an array of shape {value.shape}"
     text = repr(value)
+    if "\n" in text:  # a module, a data frame
+        return f"a {type(value).__name__}"
     return text if len(text) < 200 else text[:197] + "..."
 
 
@@ -47,6 +50,15 @@ def choices(value: object, names: Iterable[str]) -> str:
     names = tuple(names)
     close = get_close_matches(str(value), names, 1)
     return (f"did you mean {close[0]!r}? Or " if close else "") + f"choose one of {', '.join(map(repr, names))}"
+
+
+@contextmanager
+def naming_item(b: int, count: int) -> Iterator[None]:
+    """Name item b of a batch in errors, unless it is the only one."""
+    try:
+        yield
+    except ValueError as error:
+        raise error if count == 1 else ValueError(f"item {b}: {error}") from None
 
 
 class MismatchError(ValueError):

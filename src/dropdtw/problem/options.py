@@ -448,7 +448,8 @@ def _encoded(name: str, value: Any) -> Any:
     if isinstance(value, Method) and value.made_by is not None:
         maker, arguments = value.made_by
         return {maker.__name__: list(arguments)}
-    raise OptionError(name, value, "give a name or numbers, or pickle the Aligner", ", which JSON cannot hold")
+    advice = "give a name or numbers, or pickle the Aligner (of a loss with parameters, save the state_dict)"
+    raise OptionError(name, value, advice, ", which JSON cannot hold")
 
 
 def _decoded(name: str, value: Any) -> Any:

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from dropdtw.costs import Match
 from dropdtw.drops import LogitPercentile, PerElement, Rule
-from dropdtw.orders.apart import apart, chain
 from dropdtw.orders.graph import Graph
 from dropdtw.orders.order import Order
+from dropdtw.orders.repeats import chain, forbid_repeats
 from dropdtw.problem.band import band, in_both, limits_of
 from dropdtw.problem.charges import NO_CHARGES
 from dropdtw.problem.clock import Clocks, Fps, Times, clocks_of, timed
@@ -167,7 +167,9 @@ def without_repeats(graph: Graph | None, ids: tuple[int, ...], skips: Array | No
     """
     if graph is None and skips is None:
         return None
-    return apart(chain([1] * len(ids), None if skips is None else skips.tolist())[0] if graph is None else graph, ids)
+    return forbid_repeats(
+        chain([1] * len(ids), None if skips is None else skips.tolist())[0] if graph is None else graph, ids
+    )
 
 
 def in_graph(costs: Costs) -> Costs:

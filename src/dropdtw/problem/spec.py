@@ -22,6 +22,7 @@ from dropdtw.problem.errors import MismatchError, OptionError
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.options import Options
 from dropdtw.problem.symbols import Encoded, Side, encode
+from dropdtw.problem.warn import warn
 from dropdtw.tables import reducers
 from dropdtw.tables.methods import METHODS, Matching, Method, look_up
 from dropdtw.tables.reducers import Reducer
@@ -176,7 +177,7 @@ class Spec:
         self.order.check_steps(K)
         if self.order.is_plain:
             return None
-        if self.method.takes_ids:  # `apart.graph_of_ids` adds the uses of the method's own table
+        if self.method.takes_ids:  # `orders.repeats` adds the uses of the method's own table
             return self.order.graph(METHODS["steps"].table(True, False, self.matching, False))
         found = self.order.graph(self.table)
         return None if found.chain is not None and found.chain.tolist() == list(range(K)) else found
@@ -429,3 +430,13 @@ def _check_takes(entry: Method, drop_x: Rule | None, drop_z: Rule | None, thresh
             "(a number or 'percentile:30')",
             name=entry.name,
         )
+
+
+def warn_of_drop(name: str, drop: Any) -> None:
+    """Warn of drop costs that are legal, but rarely meant."""
+    if isinstance(drop, (int, float)) and -np.inf < drop < 0:
+        warn(f"{name} is {drop!r}, so that dropping pays; give a number ≥ 0, unless match costs can be negative, too")
+    kind, _, p = drop.partition(":") if isinstance(drop, str) else ("", "", "")
+    if kind in ("percentile", "logit") and 0 < float(p) < 1:
+        more = f"for {float(p):.0%} give '{kind}:{100 * float(p):g}'"
+        warn(f"{name} is {drop!r}, less than one percent of the match costs; {more}")

@@ -207,18 +207,9 @@ class Alignment(Exported):
     @classmethod
     def from_path(cls, problem: Problem, path: list[Step]) -> Alignment:
         """The alignment for a path, which is given as a list of edges."""
-        if problem.graph is not None:
-            traced = Trace.of_steps(np.nan, path, problem.costs.shape, problem.table)
-            found = cls.from_trace(problem, executors.without_gates(problem, traced))
-            return replace(found, cost=found.rescore())
-        K, N = problem.costs.shape
-        matches = [edge for edge in path if edge.cost == "match"]
-        pairs = np.array([(edge.i, edge.j) for edge in matches], np.int64).reshape(-1, 2)
-        paid_x = np.bincount([edge.j for edge in path if edge.cost == "drop_x"], minlength=N)
-        paid_z = np.bincount([edge.i for edge in path if edge.cost == "drop_z"], minlength=K)
-        weights = None if problem.table.weights <= {1.0} else np.array([edge.weight for edge in matches])
-        charged = Charges(*(float(sum(edge.plus == plus for edge in path)) for plus in Charges._fields))
-        traced = Trace(np.nan, pairs, paid_x, paid_z, weights, charged)
+        traced = Trace.of_steps(np.nan, path, problem.costs.shape, problem.table)
+        if problem.graph is None:
+            traced = traced._replace(walked=None)
         found = cls.from_trace(problem, executors.without_gates(problem, traced))
         return replace(found, cost=found.rescore())
 

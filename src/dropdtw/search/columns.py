@@ -11,25 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from dropdtw.executors import graphs, reference
-from dropdtw.orders.graph import AGAIN, PASS, Graph, use_of
+from dropdtw.executors.graphs import Way, ways_of
+from dropdtw.orders.graph import AGAIN, PASS, Graph
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Problem
 from dropdtw.tables.reducers import Reducer
-from dropdtw.tables.table import MOVES, Recurrence
-
-
-class Way(NamedTuple):
-    """An edge into a state, with the number of its source state.
-
-    enters : whether it advances to another z.   dj : 1 if it advances to the next x, otherwise 0.
-    """
-
-    src: int
-    enters: bool
-    dj: int
-    cost: str
-    weight: float
-    plus: str | None
 
 
 class Choices(NamedTuple):
@@ -49,17 +35,6 @@ def columns(problem: Problem, reducer: Reducer) -> ListColumns | Nodes:
     return ListColumns(problem, reducer) if graph is None or graph.chain is not None else Nodes(problem, reducer, graph)
 
 
-def _ways(table: Recurrence) -> list[list[Way]]:
-    number = {state: s for s, state in enumerate(table.states)}
-    listed = [(e, Way(number[e.src], *_moved(e.move), e.cost, e.weight, e.plus)) for e in table.every_edge]
-    return [[way for e, way in listed if e.dst == state] for state in table.states]
-
-
-def _moved(move: str) -> tuple[bool, int]:
-    di, dj = MOVES[move]
-    return bool(di), dj
-
-
 class ListColumns:
     """The columns of a list: the predecessors of row i are in rows i and i − 1.
 
@@ -76,10 +51,10 @@ class ListColumns:
         self.label = np.r_[-1, np.arange(self.K) if self.rows is None else self.rows]
         self.start, self.finals = 0, (len(drop_z),)
         self.counted = np.arange(len(self.label))
-        self.ways = _ways(problem.table)
+        self.ways = ways_of(problem.table)
         widest = max(1, *map(len, self.ways))
-        moves = [[(way.src, way.enters, way.dj) for way in ways] for ways in self.ways]
-        self.moves = np.array([ways + [(0, False, 1)] * (widest - len(ways)) for ways in moves], int)
+        moves = [[(way.src, way.di, way.dj) for way in ways] for ways in self.ways]
+        self.moves = np.array([ways + [(0, 0, 1)] * (widest - len(ways)) for ways in moves], int)
 
     @property
     def values(self) -> Array:
@@ -102,7 +77,7 @@ class ListColumns:
     def source(self, choices: Choices, s: int, place: int) -> tuple[Way | None, int, int]:
         """The best edge into state s of a place (None for a hub), and the state and place it comes from."""
         way = self.ways[s][choices.ways[s, place]]
-        return way, way.src, place - way.enters
+        return way, way.src, place - way.di
 
     def sources(self, choices: Choices, s: Array, places: Array) -> tuple[Array, Array, Array]:
         """The predecessors of many cells: states, places, and whether they belong to the previous x.
@@ -111,8 +86,8 @@ class ListColumns:
         """
         ways = choices.ways[s, places]
         there = ways >= 0
-        src, enters, dj = self.moves[s[there], ways[there]].T
-        return src, places[there] - enters, dj == 1
+        src, di, dj = self.moves[s[there], ways[there]].T
+        return src, places[there] - di, dj == 1
 
 
 class Nodes:
@@ -129,15 +104,14 @@ class Nodes:
         leaves[graph.source[graph.use & ~AGAIN != 0]] = True
         leaves[list(graph.finals)] = True
         self.counted = np.flatnonzero(leaves & ~graph.hub)
-        self.ways = _ways(table)
+        self.ways = ways_of(table)
         widest = max(1, *map(len, self.ways))
         layout = graph.on(table)
         uses = [0, PASS, *sorted(layout.uses)]
         self.moves = np.zeros((len(table.states), widest, 3), np.int64)  # source state, whether x is new, use
-        number = {state: s for s, state in enumerate(table.states)}
-        for s, state in enumerate(table.states):
-            for n, e in enumerate(e for e in table.edges if e.dst == state):
-                self.moves[s, n] = number[e.src], MOVES[e.move][1], uses.index(use_of(e))
+        for s, ways in enumerate(self.ways):
+            for n, way in enumerate(ways):
+                self.moves[s, n] = way.src, way.dj, uses.index(way.use)
         # The sources of the arcs of each use into each node are stored consecutively.
         self.first = np.zeros((len(uses), len(graph)), np.int64)
         found: list[Array] = []

@@ -213,7 +213,7 @@ class Stream:
             way, s, place = self.column.source(past.choices, s, place)
             if way is not None:
                 price = float(past.match[i]) if way.cost == "match" and self.prices else np.inf
-                steps.append(_Step(way.cost, i, j - 1, way.weight, way.plus, price, way.enters))
+                steps.append(_Step(way.cost, i, j - 1, way.weight, way.plus, price, bool(way.di)))
                 j -= way.dj
         return steps[::-1]
 

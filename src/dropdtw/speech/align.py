@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw import executors
-from dropdtw.orders.apart import apart, chain
+from dropdtw.orders.repeats import chain, forbid_repeats
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Problem
 from dropdtw.problem.spec import Spec
@@ -133,7 +133,7 @@ def align(
     elif garbage is not None:
         dropped = -np.logaddexp(-blanks, -_cost(garbage, "garbage"))
     chained, first = chain([len(word) for word in text], skips, gaps=gaps)
-    graph = apart(chained, [*tokens, "garbage"])
+    graph = forbid_repeats(chained, [*tokens, "garbage"])
     spec = Spec.of(dropped, 0.0, method=recurrence.ctc())
     problem = replace(Problem.of_costs(spec, C), graph=graph)
     best = executors.run(problem, hard_min, gradient=True)

@@ -2,7 +2,7 @@
 
 - `read_steps` reads the steps. `read_subtitles` and `read_table` read a talk, and `sentences` divides it into
   sentences.
-- `find_steps` finds the steps and returns one `FoundStep` for each.
+- `find_steps` finds the steps and returns one `FoundStep` for each; for a missing one, with its `Closest` place.
 - `write_chapters` writes them in one of the `FORMATS`.
 
 >>> from dropdtw import text
@@ -15,13 +15,14 @@
 """
 
 from dropdtw.text.chapters import FORMATS, write_chapters
-from dropdtw.text.find import FoundStep, find_steps
+from dropdtw.text.find import Closest, FoundStep, find_steps
 from dropdtw.text.steps import read_steps
 from dropdtw.text.subtitles import Sentence, read_subtitles, sentences
 from dropdtw.text.tables import read_table
 
 __all__ = [
     "FORMATS",
+    "Closest",
     "FoundStep",
     "Sentence",
     "find_steps",

@@ -24,8 +24,27 @@ YOUTUBE_LETTERS: Final = str.maketrans("<>", "‹›")
 """YouTube refuses descriptions with angle brackets."""
 
 
+class Setting(NamedTuple):
+    """What some formats need to know besides the steps.
+
+    intro : the title of the part before the first step.
+    title : the title of the page.
+    recording : the address of the recording, for the page.
+    """
+
+    intro: str
+    title: str
+    recording: str
+
+
 def write_chapters(
-    found: Sequence[FoundStep], kind: str, talk: Sequence[Sentence] = (), *, intro: str = "Introduction"
+    found: Sequence[FoundStep],
+    kind: str,
+    talk: Sequence[Sentence] = (),
+    *,
+    intro: str = "Introduction",
+    title: str = "",
+    recording: str = "",
 ) -> str:
     """The content of a file with the found steps.
 
@@ -34,12 +53,15 @@ def write_chapters(
     talk : the sentences of the talk, with their times. With it, the last chapter lasts until the end of the talk, and
         html quotes the talk.
     intro : the title of the part before the first step.
+    title : the title of the html page.
+    recording : the address of the recording, for html: of a file, relative to the page, which then plays it; or one
+        that begins with http:// or https://, to which its times then link.
 
     ffmetadata and youtube cover the whole talk: each chapter lasts until the next one begins. Steps that were not found
-    are null in json, empty cells in csv and a line in html; other formats omit them. In json, `left_out` is "optional"
-    or "alternative" if such a step was not required. If the talk has no times, json gives sentence indices [first, last
-    + 1), and formats for players are empty. Control characters and line breaks in steps are replaced. In csv, a step
-    that a spreadsheet would take for a formula begins with an apostrophe.
+    are null in json, empty cells in csv and a line in html; other formats omit them. json and html give their closest
+    place. In json, `left_out` is "optional" or "alternative" if such a step was not required. If the talk has no times,
+    json gives sentence indices [first, last + 1), and formats for players are empty. Control characters and line breaks
+    in steps are replaced. In csv, a step that a spreadsheet would take for a formula begins with an apostrophe.
 
     Steps have the same numbers in csv, html, srt and vtt, from 1; the second time that step 8 is done has the number
     "8.2". srt needs integers, so if steps are repeated, its cues are just counted. json also has `index`, from 0.
@@ -56,7 +78,8 @@ def write_chapters(
     """
     if kind not in FORMATS:
         raise ValueError(f"the format is {kind!r}; choose one of {', '.join(FORMATS)}")
-    return FORMATS[kind]([replace(f, step=one_line(f.step)) for f in found], talk, one_line(intro))
+    setting = Setting(one_line(intro), one_line(title), recording)
+    return FORMATS[kind]([replace(f, step=one_line(f.step)) for f in found], talk, setting)
 
 
 class Chapter(NamedTuple):
@@ -126,18 +149,21 @@ def _lines(these: Sequence[Chapter]) -> str:
     return "".join(f"{clock(c.start)} {c.title}\n" for c in these)
 
 
-def _json(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> str:
+def _json(found: Sequence[FoundStep], talk: Sequence[Sentence], setting: Setting) -> str:
     names = ("index", "step", "start", "stop", "confidence")
     segments = []
     for number, f in zip(step_numbers(found), found, strict=True):
         segment = {"number": number} | {name: getattr(f, name) for name in names}
         if f.found and f.start is None:
             segment["sentences"] = f.sentences
+        if f.closest is not None:
+            unknown = ("start", "stop") if f.closest.start is None else ("sentences",)
+            segment["closest"] = {k: v for k, v in f.closest._asdict().items() if k not in unknown}
         segments.append(segment | ({"left_out": f.left_out} if f.left_out else {}))
     return json.dumps({"segments": segments}, indent=1, ensure_ascii=False) + "\n"
 
 
-def _csv(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> str:
+def _csv(found: Sequence[FoundStep], talk: Sequence[Sentence], setting: Setting) -> str:
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     table.writerow(["number", "step", "start", "stop", "confidence"])
@@ -152,7 +178,7 @@ def _placed(found: Sequence[FoundStep]) -> list[tuple[FoundStep, float, float]]:
     return [(f, f.start, f.stop) for f in found if f.start is not None and f.stop is not None]
 
 
-def _srt(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> str:
+def _srt(found: Sequence[FoundStep], talk: Sequence[Sentence], setting: Setting) -> str:
     placed = _placed(found)
     numbers = step_numbers([f for f, *_ in placed])
     if any("." in number for number in numbers):  # SubRip numbers are integers
@@ -160,34 +186,39 @@ def _srt(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> st
     return written([(start, stop, f.step) for f, start, stop in placed], "srt", numbers)
 
 
-def _vtt(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> str:
+def _vtt(found: Sequence[FoundStep], talk: Sequence[Sentence], setting: Setting) -> str:
     placed = _placed(found)
     numbers = step_numbers([f for f, *_ in placed])
     return written([(start, stop, f.step) for f, start, stop in placed], "vtt", numbers)
 
 
-def _ffmetadata(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> str:
+def _ffmetadata(found: Sequence[FoundStep], talk: Sequence[Sentence], setting: Setting) -> str:
     """Chapters for `ffmpeg -i talk.mp4 -i chapters.txt -map_metadata 1 -codec copy out.mp4`."""
     special = str.maketrans({c: f"\\{c}" for c in "=;#\\"})
     return ";FFMETADATA1\n" + "".join(
         f"[CHAPTER]\nTIMEBASE=1/1000\nSTART={round(1000 * c.start)}\nEND={round(1000 * c.stop)}\n"
         f"title={c.title.translate(special)}\n"
-        for c in chapters(found, talk, intro)
+        for c in chapters(found, talk, setting.intro)
     )
 
 
-def _youtube(found: Sequence[FoundStep], talk: Sequence[Sentence], intro: str) -> str:
+def _youtube(found: Sequence[FoundStep], talk: Sequence[Sentence], setting: Setting) -> str:
     """Chapters for the description of a video."""
-    return _lines(youtube_chapters(found, talk, intro)[0])
+    return _lines(youtube_chapters(found, talk, setting.intro)[0])
 
 
-FORMATS: Final[dict[str, Callable[[Sequence[FoundStep], Sequence[Sentence], str], str]]] = {
+def _html(found: Sequence[FoundStep], talk: Sequence[Sentence], setting: Setting) -> str:
+    kept, remarks = youtube_chapters(found, talk, setting.intro)
+    return page(found, talk, setting.title, setting.recording, _lines(kept), remarks)
+
+
+FORMATS: Final[dict[str, Callable[[Sequence[FoundStep], Sequence[Sentence], Setting], str]]] = {
     "json": _json,
     "csv": _csv,
     "srt": _srt,
     "vtt": _vtt,
     "ffmetadata": _ffmetadata,
     "youtube": _youtube,
-    "html": page,
+    "html": _html,
 }
 """The formats of chapters, by name."""

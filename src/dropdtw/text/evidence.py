@@ -51,21 +51,30 @@ EDGE: Final = 0.5
 
 
 class Passage(NamedTuple):
-    """The sentences [first, after) in which a step was found, and the evidence for it."""
+    """The sentences [first, after) of a step, and the evidence for it.
+
+    aligned : whether the alignment has this passage; otherwise it dropped the step, and this is the nearest sentence.
+    """
 
     step: int
     first: int
     after: int
     evidence: PassageEvidence
+    aligned: bool = True
 
 
 def passages(
     C: Array, a: Alignment, optional: Sequence[int] = (), *, gamma: float = GAMMA, unknown: float = UNKNOWN
 ) -> list[Passage]:
-    """The passages of an alignment, in order of time; a repeated step has several. C : (K, N) match costs.
+    """The passages of an alignment, in order of time, then the nearest sentence of each step that it dropped.
+
+    A repeated step has several passages. The nearest sentence is the most probable one according to the posterior,
+    which respects the order of the steps.
 
     If a step does not have to occur and does not, it is no evidence against the others. That holds for optional steps,
     and for those that the alignment bypasses, such as alternatives.
+
+    C : (K, N) match costs.
     """
     visits = a.visits
     runs: dict[int, list[tuple[int, int]]] = {}
@@ -75,16 +84,15 @@ def passages(
     best = np.array([min(C[i, slice(*run)].min() for run in runs.get(i, [(None,)])) for i in due], np.float64)
     others = dict(zip(due.tolist(), (best.sum() - best + unknown) / len(due), strict=True))
     p = a.posterior(gamma).match
+
+    def judged(step: int, first: int, after: int, *, aligned: bool) -> Passage:
+        cost, place = float(C[step, first:after].min()), min(1.0, float(p[step, first:after].max()))
+        return Passage(step, first, after, PassageEvidence(cost, place, float(others[step])), aligned)
+
+    nearest = {i: int(p[i].argmax()) for i in due.tolist() if i not in runs}
     return [
-        Passage(
-            step,
-            first,
-            after,
-            PassageEvidence(
-                float(C[step, first:after].min()), min(1.0, float(p[step, first:after].max())), float(others[step])
-            ),
-        )
-        for step, first, after in visits
+        *(judged(*visit, aligned=True) for visit in visits),
+        *(judged(i, j, j + 1, aligned=False) for i, j in nearest.items()),
     ]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,20 @@ from dropdtw.text.evidence import FLOOR, SKIP, passages, probability, trimmed
 from dropdtw.text.words import echo_costs
 
 
+class Closest(NamedTuple):
+    """The most likely place of a step that was not found.
+
+    start, stop : seconds; None if the talk has no times.
+    confidence : the probability that the step is talked about there, 0 to 1.
+    sentences : the sentences [first, last + 1).
+    """
+
+    start: float | None
+    stop: float | None
+    confidence: float
+    sentences: tuple[int, int]
+
+
 @dataclass(frozen=True)
 class FoundStep:
     """Where a step is talked about.
@@ -33,6 +47,7 @@ class FoundStep:
     sentences : the sentences [first, last + 1) in which it was found; None if it was not found.
     left_out : for a step that was not found: "optional" if it is optional, "alternative" if another alternative was
         taken, and "" if it is missing. For a found step, "".
+    closest : the most likely place of a missing step, or None if the step is found, optional or an alternative.
 
     >>> from dropdtw.text import FoundStep
     >>> FoundStep(0, "Boil", start=30.0, stop=40.0, confidence=0.9, sentences=(3, 4)).found
@@ -46,6 +61,7 @@ class FoundStep:
     confidence: float | None
     sentences: tuple[int, int] | None
     left_out: str = ""
+    closest: Closest | None = None
 
     @property
     def found(self) -> bool:
@@ -132,18 +148,21 @@ def find_steps(
     a = solve(C, None if rule is None else price, drop_z, order=parsed, **how)
     floor = 0.0 if skip is None else FLOOR ** (float(skip) / SKIP)
     found: list[FoundStep] = []
-    for i, first, after, evidence in passages(C, a, free):
+    closest: dict[int, Closest] = {}
+    for i, first, after, evidence, aligned in passages(C, a, free):
         sure = probability(evidence)
-        if sure < floor:
-            continue
         if isinstance(rule, Suggest):  # the caller's own drop costs are taken literally
             first, after = trimmed(C[i], first, after)
         start, stop = (None, None) if spans is None else (float(spans[first, 0]), float(spans[after - 1, 1]))
-        found.append(FoundStep(i, steps[i], start, stop, round(sure, 3), (first, after)))
+        place = Closest(start, stop, round(sure, 3), (first, after))
+        if aligned and sure >= floor:
+            found.append(FoundStep(i, steps[i], *place))
+        elif i not in closest or closest[i].confidence < place.confidence:
+            closest[i] = place
     there, passed = {f.index for f in found}, {int(i) for i in a.walk}
     for i in sorted(set(range(len(steps))) - there):
         why = "optional" if i in free else "" if i in passed else "alternative"
-        found.append(FoundStep(i, steps[i], None, None, None, None, why))
+        found.append(FoundStep(i, steps[i], None, None, None, None, why, None if why else closest[i]))
     return sorted(found, key=lambda f: f.index) if parsed is None or parsed.is_plain else found
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dropdtw.files.sanitize import one_line
-from dropdtw.text.find import FoundStep
+from dropdtw.text.find import Closest, FoundStep
 from dropdtw.text.subtitles import Sentence
 
 QUOTED: Final = 160
@@ -40,7 +40,21 @@ def place(f: FoundStep) -> str:
     return f"{clock(f.start)}–{clock(f.stop)}"
 
 
-def quote(f: FoundStep, talk: Sequence[Sentence], most: int = QUOTED) -> str:
+def percent(share: float) -> str:
+    """A probability in percent.
+
+    >>> percent(0.224), percent(0.004)
+    ('22%', '<1%')
+    """
+    return f"{share:.0%}" if share >= 0.01 else "<1%"
+
+
+def begins(where: Closest) -> str:
+    """Where the most likely place of a missing step begins."""
+    return f"sentence {where.sentences[0] + 1}" if where.start is None else clock(where.start)
+
+
+def quote(f: FoundStep | Closest, talk: Sequence[Sentence], most: int = QUOTED) -> str:
     """The first words of a step's passage."""
     if f.sentences is None or not talk:
         return ""

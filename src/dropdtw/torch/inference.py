@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from dropdtw import drops
+from dropdtw.problem.errors import naming_item
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.missing import Kept
 from dropdtw.problem.problem import Problem
@@ -20,6 +22,8 @@ from dropdtw.torch.orders import Orders, of_items
 
 if TYPE_CHECKING:
     from dropdtw.torch.losses import AlignmentLoss
+
+Result = TypeVar("Result")
 
 
 @torch.no_grad()
@@ -55,12 +59,22 @@ def problems(loss: AlignmentLoss, p: Pairs, order: Orders, changes: Any) -> list
     for b, (k, n) in enumerate(zip(z_lengths, x_lengths, strict=True)):
         own = {name: _of(value, b) for name, value in numbers.items()}
         d_x, d_z = _of(of_x, b, n), _of(of_z, b, k)
-        spec = Spec.of(d_x, d_z, order=orders[b % len(orders)], **table, **own)
-        problem = Problem.of_costs(spec, matrices[b, :k, :n])
+        with naming_item(b, B):
+            spec = Spec.of(d_x, d_z, order=orders[b % len(orders)], **table, **own)
+            problem = Problem.of_costs(spec, matrices[b, :k, :n])
         if p.x_places is not None:
             kept = Kept(np.arange(k), _array(p.x_places[b, :n]), (k, whole[b]))
             problem = replace(problem, kept=kept)
         found.append(problem)
+    return found
+
+
+def results(make: Callable[[Problem], Result], problems: Sequence[Problem]) -> list[Result]:
+    """Return the result of each problem. Errors name the item."""
+    found = []
+    for b, problem in enumerate(problems):
+        with naming_item(b, len(problems)):
+            found.append(make(problem))
     return found
 
 

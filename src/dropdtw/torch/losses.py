@@ -19,6 +19,7 @@ from dropdtw import drops
 from dropdtw.aligner import Aligner
 from dropdtw.drops import LogitPercentile
 from dropdtw.problem.errors import OptionError, refuse_unknown
+from dropdtw.problem.spec import warn_of_drop
 from dropdtw.results.alignment import Alignment
 from dropdtw.results.posterior import Posterior
 from dropdtw.torch import costs, fused, inference, options
@@ -104,6 +105,7 @@ class AlignmentLoss(nn.Module):
         self.temperature = costs.temperature(self.match)
         for side in ("drop_x", "drop_z"):
             self._check_drop(getattr(self, side), side)
+            warn_of_drop(side, getattr(self, side))
         check_request(self.drop_x, self.drop_z, self.threshold, **self.table(), **self.charges())
         self.divisor = divisor(self.normalize, self.method)
         check_reduction(self.reduction)
@@ -232,7 +234,7 @@ class AlignmentLoss(nn.Module):
         array([ 0, -1,  1])
         """
         p = pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask)
-        return [Alignment.of(problem) for problem in inference.problems(self, p, order, changes)]
+        return inference.results(Alignment.of, inference.problems(self, p, order, changes))
 
     def posterior(
         self,
@@ -255,7 +257,9 @@ class AlignmentLoss(nn.Module):
         """
         p = pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask)
         gamma = changes.get("gamma", self.gamma)
-        return [Posterior.of(problem, gamma) for problem in inference.problems(self, p, order, changes)]
+        return inference.results(
+            lambda problem: Posterior.of(problem, gamma), inference.problems(self, p, order, changes)
+        )
 
     def values(self, p: Pairs, order: Orders = None) -> Tensor:
         """Compute what `per_item` computes, for pairs that are already checked (`dropdtw.torch.batch.pairs`)."""

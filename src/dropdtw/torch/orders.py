@@ -21,6 +21,7 @@ from torch import Tensor
 from dropdtw.orders.graph import Graph
 from dropdtw.orders.order import Order, OrderLike, as_order
 from dropdtw.problem.costs import Costs
+from dropdtw.problem.errors import naming_item
 from dropdtw.problem.spec import Spec
 from dropdtw.tables.table import Recurrence
 from dropdtw.torch import ops
@@ -214,13 +215,11 @@ def check_items(
     """
     for b, (K, N) in enumerate(lengths):
         spec = specs[0 if which is None else which[b]]
-        try:
+        with naming_item(b, len(lengths)):
             if spec.order is not None and spec.order.steps != tuple(range(K)):
                 spec.order.check_steps(K)
             if strict:
                 spec.check_fit(K, N)
-        except ValueError as error:
-            raise error if len(lengths) == 1 else ValueError(f"item {b}: {error}") from None
 
 
 def on_cuda(paths: Sequence[ReducedOrder], table: Recurrence) -> str:

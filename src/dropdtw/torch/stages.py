@@ -201,8 +201,8 @@ def forward(
 def _cosine_back(by_c: Tensor, kept: list[Tensor]) -> tuple[Tensor, Tensor]:
     """Compute the derivatives of cosine costs with respect to Z and X."""
     z_units, x_units, inverse = kept
-    pulled = torch.bmm(by_c, x_units), torch.bmm(by_c.mT, z_units)
-    found: tuple[Tensor, Tensor] = kernels().rows.units_back(z_units, x_units, inverse, *pulled)
+    by_units = torch.bmm(by_c, x_units), torch.bmm(by_c.mT, z_units)
+    found: tuple[Tensor, Tensor] = kernels().rows.units_back(z_units, x_units, inverse, *by_units)
     return found
 
 

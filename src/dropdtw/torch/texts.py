@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from dropdtw.orders.apart import apart, chain
 from dropdtw.orders.graph import Graph
 from dropdtw.orders.order import Order
+from dropdtw.orders.repeats import chain, forbid_repeats
 from dropdtw.problem.costs import Costs
 from dropdtw.problem.spec import Spec
 from dropdtw.tables import recurrence
@@ -105,6 +105,6 @@ def _graph(
     """The graph of a text. Texts that differ in their tokens alone, not in which are equal, are different keys."""
     if order is None:
         skips = None if skip is None else [skip] * len(groups)
-        return apart(chain(groups, skips, gaps=gap is not None)[0], [*tokens[: sum(groups)], "gap"])
+        return forbid_repeats(chain(groups, skips, gaps=gap is not None)[0], [*tokens[: sum(groups)], "gap"])
     graph = Spec.of(0.0, None, method="ctc", order=order).graph(len(tokens))
-    return apart(chain((1,) * len(tokens), None)[0] if graph is None else graph, tokens)
+    return forbid_repeats(chain((1,) * len(tokens), None)[0] if graph is None else graph, tokens)

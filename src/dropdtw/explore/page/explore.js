@@ -293,31 +293,30 @@ function showTrust(settings) {
   $("trust-why").textContent = doubt ? `${suggested.why[0].toUpperCase()}${suggested.why.slice(1)}.` : "";
 }
 
-$("suggest").addEventListener("click", async () => {
+/** Ask the server and use its answer; `tell` shows why there is none. */
+async function ask(path, settings, use, tell = showError) {
   try {
-    const found = await post("suggest", { settings: panel.read() });
-    if (found.error) { $("suggestion").textContent = found.error; return; }
-    trust(found);
-    panel.suggest(found);
-    changed();
+    const answer = await post(path, { settings });
+    if (answer.error) tell(answer.error);
+    else use(answer);
   } catch (error) {
     showError(lost(error));
   }
-});
+}
 
-$("suggest-opening").addEventListener("click", async () => {
-  try {
-    const found = await post("suggest-opening", { settings: panel.read() });
-    if (found.error) { showError(found.error); return; }
-    const cost = Math.max(0, ...Object.values(found));
-    $("opening").textContent = cost ? `${short(cost)}: no stretch of chance matches inside junk would save more.`
-      : "At this drop cost, chance matches save nothing, so no opening cost is needed.";
-    panel.open(found);
-    changed();
-  } catch (error) {
-    showError(lost(error));
-  }
-});
+$("suggest").addEventListener("click", () => ask("suggest", panel.read(), (found) => {
+  trust(found);
+  panel.suggest(found);
+  changed();
+}, (why) => { $("suggestion").textContent = why; }));
+
+$("suggest-opening").addEventListener("click", () => ask("suggest-opening", panel.read(), (found) => {
+  const cost = Math.max(0, ...Object.values(found));
+  $("opening").textContent = cost ? `${short(cost)}: no stretch of chance matches inside junk would save more.`
+    : "At this drop cost, chance matches save nothing, so no opening cost is needed.";
+  panel.open(found);
+  changed();
+}));
 
 function save(blob, name) {
   const link = document.createElement("a");
@@ -329,15 +328,8 @@ function save(blob, name) {
 
 const stem = () => state.info.title.replace(/[^\w.-]+/g, "_");
 $("save-picture").addEventListener("click", () => $("canvas").toBlob((blob) => save(blob, `${stem()}.png`), "image/png"));
-$("save-alignment").addEventListener("click", async () => {
-  try {
-    const answer = await post("export", { settings: state.settings });
-    if (answer.error) { showError(answer.error); return; }
-    save(new Blob([JSON.stringify(answer)], { type: "application/json" }), `${stem()}.alignment.json`);
-  } catch (error) {
-    showError(lost(error));
-  }
-});
+const saveJson = (text, kind) => save(new Blob([text], { type: "application/json" }), `${stem()}.${kind}.json`);
+$("save-alignment").addEventListener("click", () => ask("export", state.settings, (found) => saveJson(JSON.stringify(found), "alignment")));
 $("copy-code").addEventListener("click", async () => {
   try {
     await navigator.clipboard.writeText($("code").value);
@@ -362,15 +354,7 @@ function restore(settings) {
 }
 
 // A file of settings is what `Aligner.to_dict` writes, so that Python and the command line read it too.
-$("save-settings").addEventListener("click", async () => {
-  try {
-    const answer = await post("aligner", { settings: panel.read() });
-    if (answer.error) { showError(answer.error); return; }
-    save(new Blob([JSON.stringify(answer, null, 2)], { type: "application/json" }), `${stem()}.aligner.json`);
-  } catch (error) {
-    showError(lost(error));
-  }
-});
+$("save-settings").addEventListener("click", () => ask("aligner", panel.read(), (found) => saveJson(JSON.stringify(found, null, 2), "aligner")));
 $("open-settings").addEventListener("click", () => $("settings-file").click());
 $("settings-file").addEventListener("change", async () => {
   const file = $("settings-file").files[0];

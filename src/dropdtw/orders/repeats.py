@@ -51,7 +51,7 @@ def chain(groups: Sequence[int], skips: Sequence[float] | None, *, gaps: bool = 
     return graph_of(label, arcs, ends, hub=hub), first
 
 
-def apart(graph: Graph, ids: Sequence[Any]) -> Graph:
+def forbid_repeats(graph: Graph, ids: Sequence[Any]) -> Graph:
     """Let each z follow others at once, but not one with the same id. Numbers of nodes stay the same.
 
     graph : its arcs that match, use NEW, say which z may follow which.   ids : (K,).
