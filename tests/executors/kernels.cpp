@@ -202,7 +202,7 @@ Found<T> solved(const Kernel<T>& kernel, Member& m, const Input& in, Reducer red
 
 // What a path pays; also checks that its steps lead from the last cell to the first.
 template <class T>
-double rescored(const Found<T>& found, const Member& m, const Input& in, const std::string& what) {
+double rescored(const Found<T>& found, const Input& in, const std::string& what) {
   double total = 0;
   int i = in.K - 1, j = in.N - 1;
   for (std::size_t k = 0; k < found.path.size(); ++k) {
@@ -246,7 +246,7 @@ void check_one(const Kernels<T>& kernels, Member& m, const Input& in, const std:
     check(near(value, truth, fine), what + ": value " + std::to_string(value) + ", not " + std::to_string(truth));
     found.push_back(solved(*kernel, m, in, Reducer::hard, 1, Want::trace));
     check(found.back().value == value, what + ": with a path, the value is another");
-    if (truth < infinite) check(near(rescored(found.back(), m, in, what), truth, fine), what + ": the path costs more");
+    if (truth < infinite) check(near(rescored(found.back(), in, what), truth, fine), what + ": the path costs more");
   }
   if (found.size() == 2)
     check(found[0].value == found[1].value && found[0].path == found[1].path, what + ": the tiers differ");

@@ -24,7 +24,7 @@ compile() { # NAME COMPILER [CMake's options]
   local name=$1 compiler=$2
   shift 2
   [ -e "$out/$name/build.ninja" ] || echo "compiling the kernels for Windows with $name: some minutes on two cores"
-  DROPDTW_LEVELS=all cmake -S . -B "$out/$name" -G Ninja --log-level=WARNING -DCMAKE_BUILD_TYPE=Release -DDROPDTW_KERNELS_ONLY=ON \
+  DROPDTW_LEVELS=${LEVELS:-all} cmake -S . -B "$out/$name" -G Ninja --log-level=WARNING -DCMAKE_BUILD_TYPE=Release -DDROPDTW_KERNELS_ONLY=ON \
     -DCMAKE_SYSTEM_NAME=Windows -DCMAKE_SYSTEM_PROCESSOR=AMD64 -DCMAKE_CXX_COMPILER="$compiler" \
     -DCMAKE_EXE_LINKER_FLAGS=-static -DPython_EXECUTABLE="$python" "$@"
   cmake --build "$out/$name" --target kernels_test
