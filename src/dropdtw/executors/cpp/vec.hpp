@@ -11,8 +11,6 @@
 
 #if defined(__SSE2__)
 #include <immintrin.h>
-#elif defined(__aarch64__)
-#include <arm_neon.h>
 #endif
 
 #if defined(__AVX512F__)
@@ -85,9 +83,6 @@ DROPDTW_INLINE Vec<T> least(Vec<T> a, Vec<T> b) {
 #elif defined(__SSE2__)
   if constexpr (sizeof(T) == 4) return (Vec<T>)_mm_min_ps((__m128)a, (__m128)b);
   if constexpr (sizeof(T) == 8) return (Vec<T>)_mm_min_pd((__m128d)a, (__m128d)b);
-#elif defined(__aarch64__)  // NaN, which only unused lanes hold, gives the other number
-  if constexpr (sizeof(T) == 4) return (Vec<T>)vminnmq_f32((float32x4_t)a, (float32x4_t)b);
-  if constexpr (sizeof(T) == 8) return (Vec<T>)vminnmq_f64((float64x2_t)a, (float64x2_t)b);
 #endif
   return a < b ? a : b;
 }
