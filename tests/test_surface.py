@@ -14,7 +14,7 @@ import dropdtw
 from cases import OF_COSTS
 
 PUBLIC = {
-    *("align", "solve", "distance", "cost", "pairwise", "posterior", "suggest_drop"),
+    *("align", "alignments", "solve", "distance", "cost", "pairwise", "posterior", "suggest_drop"),
     *("Aligner", "Alignment", "Segment", "Posterior", "Suggestion"),
     *("nearest", "Nearest", "Index", "Online", "StreamState", "find", "Occurrence", "Occurrences"),
     *("barycenter", "Barycenter"),

@@ -101,7 +101,17 @@ def charges(method: str, sides: tuple[bool, bool]) -> dict[str, float]:
 
 
 def cases(variant: dict[str, Any], seed: int = 0) -> list[Case]:
-    """A variant with every shape that it supports and every kind of costs."""
+    """A variant with every shape that it supports and every kind of costs; tests must not change them."""
+    key = repr((variant, seed))
+    if key not in _MADE:
+        _MADE[key] = _made(variant, seed)
+    return _MADE[key]
+
+
+_MADE: dict[str, list[Case]] = {}
+
+
+def _made(variant: dict[str, Any], seed: int) -> list[Case]:
     x, z = variant["sides"]
     options = {k: v for k, v in variant.items() if k != "sides"}
     rng = np.random.default_rng(seed)
@@ -111,6 +121,8 @@ def cases(variant: dict[str, Any], seed: int = 0) -> list[Case]:
         case = Case(C, d_x if x else None, d_z if z else None, options)
         if fits(case):
             found.append(case)
+            for part in (C, d_x, d_z):
+                part.flags.writeable = False
     return found
 
 
