@@ -48,6 +48,14 @@ def test_the_end_of_the_name_tells_the_format(folder):
     assert json.loads(run("diff", "a.srt", "b.srt", "-f", "json").stdout)["segments"][0]["kind"] == "same"
 
 
+def test_swapped_arguments_get_a_hint(folder):
+    (folder / "short.srt").write_text(subrip(read_subtitles((folder / "a.srt").read_text())[:10]))
+    hint = "but --format audacity labels B; if you mean a.srt, swap A and B"
+    assert hint in run("diff", "a.srt", "short.srt", "-f", "audacity").stderr
+    assert "swap" not in run("diff", "short.srt", "a.srt", "-f", "audacity").stderr
+    assert "swap" not in run("diff", "a.srt", "short.srt", "-f", "json").stderr
+
+
 def test_transcripts_are_compared_by_their_words(folder):
     rows = json.loads(run("diff", "a.txt", "b.txt", "-f", "json").stdout)["segments"]
     assert [(s["kind"], s["a"], s["b"]) for s in rows] == [

@@ -10,6 +10,7 @@ from typing import Final, cast
 
 EXTRAS: Final = {
     "av": "media",
+    "faster_whisper": "speech",
     "fsspec": "parquet",
     "matplotlib": "plot",
     "pyarrow": "parquet",

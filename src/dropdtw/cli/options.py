@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from urllib.parse import quote
 
 import typer
 
@@ -271,6 +272,27 @@ def format_of(form: str | None, out: str | None, ends: Mapping[str, str], format
     if form is not None and form not in formats:
         raise ValueError(f"--format is {form!r}; choose one of {', '.join(formats)}")
     return form
+
+
+def address_of(recording: str, out: str | None, name: str) -> str:
+    """The address of a recording on a page: relative to the page, or as it is if it is on the web.
+
+    name : of the argument that gives it, for errors.
+    """
+    from dropdtw.text.page import REMOTE
+
+    if recording.startswith(REMOTE):
+        return recording
+    path = Path(recording)
+    if not path.is_file():
+        raise ValueError(f"{name} is {recording}, which is not a file; give a file, or an address with https://")
+    if out in (None, "-"):
+        return path.resolve().as_uri()
+    assert out is not None
+    try:
+        return quote(Path(os.path.relpath(path.resolve(), Path(out).resolve().parent)).as_posix())
+    except ValueError:  # on another drive
+        return path.resolve().as_uri()
 
 
 def _regular(name: str, stream: Any) -> os.stat_result | None:
