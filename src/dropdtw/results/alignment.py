@@ -149,9 +149,12 @@ class Alignment(Exported):
         return sorted(set(super().__dir__()) - INTERNAL)
 
     @classmethod
-    def of(cls, problem: Problem) -> Alignment:
-        """A best alignment of `problem`. Raises ValueError if every alignment is forbidden."""
-        found = executors.trace(problem)
+    def of(cls, problem: Problem, found: Trace | None = None) -> Alignment:
+        """A best alignment of `problem`. Raises ValueError if every alignment is forbidden.
+
+        found : what an executor has found, if one has.
+        """
+        found = executors.trace(problem) if found is None else found
         if not np.isfinite(found.value):
             raise executors.no_alignment(problem)
         problem.given.match.own()  # the alignment refers to these costs later; the caller may modify the arrays
