@@ -135,7 +135,7 @@ sanitize: .venv-sanitize/.ready
 	@touch $@
 
 # The extension for 64-bit ARM, cross-compiled, and tests with it under emulation: minutes. Needs Debian; ARGS replaces the sample.
-ARM := $(addprefix tests/,executors/test_levels.py executors/test_quick.py search/test_pairwise.py tables/test_methods.py orders/test_values.py)
+ARM := $(addprefix tests/,executors/test_levels.py executors/test_custom.py executors/test_quick.py search/test_pairwise.py tables/test_methods.py orders/test_values.py)
 
 arm: setup
 	tests/platforms/arm.sh $(BIN)/python $(or $(ARGS),$(ARM))
