@@ -134,11 +134,11 @@ class Counts:
         """The harmonic mean of precision and recall."""
         return 2 * self.right / (self.wanted + self.reported) if self.wanted + self.reported else 1.0
 
-    def add(self, truth: Recording, text: Text, found: Found, kind: str) -> None:
-        """Count what an aligner has found in one recording."""
+    def add(self, truth: Recording, text: Text, found: Found, kind: str, near: int = 1) -> None:
+        """Count what an aligner has found in one recording. A word is timed if both ends are within `near` frames."""
         here = [(s, truth.spans[w]) for s, w in zip(found.spans, text.which, strict=True) if w >= 0]
         self.spoken += len(here)
-        self.timed += sum(s is not None and max(abs(s[0] - a), abs(s[1] - b)) <= 1 for s, (a, b) in here)
+        self.timed += sum(s is not None and max(abs(s[0] - a), abs(s[1] - b)) <= near for s, (a, b) in here)
         if kind == "inserted":
             self.wanted += text.which.count(-1)
             self.reported += found.spans.count(None)

@@ -90,6 +90,27 @@ def test_dates_have_round_ticks(plot, step, texts):
         assert [text for text in shown if text in texts] == texts
 
 
+DAYS = np.timedelta64(1, "D") / np.timedelta64(1, "s")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "texts"),
+    [
+        (np.arange(1, 60), ["08:00:10", "20", "30", "40", "50", "08:01"]),
+        (np.r_[np.linspace(0.04, 15), np.linspace(90.04, 107)], ["08:00:00", "08:00:07", "08:00:15", "08:01:38"]),
+        (np.r_[0:15, 2 * DAYS : 2 * DAYS + 15], ["May-01 08:00:00", "May-01 08:00:07", "May-01 08:00:14", "May-03 08"]),
+        (np.linspace(0.1, 3.7, 90) * DAYS, ["May-02", "03", "04", "05"]),
+    ],
+    ids=["seconds", "a gap", "two days", "warns not"],
+)
+def test_the_first_tick_of_a_time_axis_is_complete(plot, seconds, texts, recwarn):
+    times = np.datetime64("2024-05-01T08:00") + (seconds * 1000).astype("m8[ms]")
+    ax = plot.alignment(dropdtw.align(np.zeros(3), np.zeros(len(times)), times=times))
+    shown = [tick.get_text() for tick in ax.get_xticklabels()]
+    assert all(map(str.startswith, shown, texts)), shown
+    assert not recwarn.list
+
+
 def test_time_axes_have_a_name(plot):
     assert plot.step_bars({"truth": [0, 1]}).get_xlabel() == "x"
     assert plot.step_bars({"truth": [0, 1]}, fps=2).get_xlabel() == "seconds"

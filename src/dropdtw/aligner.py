@@ -158,9 +158,11 @@ class Aligner(Options):
 
     def _warn_of_costs(self, problem: Problem) -> None:
         if problem.given.match.least >= 0 or 0 <= problem.C.min() < inf:
+            advice = "subtract from the match costs what a match may cost, or use 'drop_dtw'"
+            if problem.symbols is not None:
+                advice = "give equal symbols a negative cost, as in match=lambda a, b: -1 if a == b else 1"
             warn(
-                "every match cost is ≥ 0, so under 'smith_waterman' no alignment is better than an empty one; "
-                "subtract from the match costs what a match may cost, or use 'drop_dtw'"
+                "every match cost is ≥ 0, so under 'smith_waterman' no alignment is better than an empty one; " + advice
             )
 
     def distance(
@@ -272,8 +274,8 @@ class Aligner(Options):
 
     def suggest(self, Z: npt.ArrayLike, X: npt.ArrayLike | None = None) -> Suggestion:
         """`dropdtw.suggest_drop`: a drop cost for these sequences, or for match costs."""
-        matching = self.spec.matching._asdict()
-        return suggest_drop(Z, X, match=self.spec.match, drop_z=self.drop_z is not None, window=self.window, **matching)
+        how = {"match": self.spec.match, "window": self.window, "missing": self.missing, **self.spec.matching._asdict()}
+        return suggest_drop(Z, X, drop_z=self.drop_z is not None, **how)
 
     def _refuse_of_one_pair(self, verb: str) -> None:
         """Raise if an option is set that belongs to one pair of sequences."""

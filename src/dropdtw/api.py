@@ -371,7 +371,7 @@ def alignments(
     executor: str | None = None,
     **options: Unpack[PathsOptions],
 ) -> list[list[Alignment]]:
-    """Find the best alignments of all pairs of sequences: entry [a][b] is `align(Zs[a], Xs[b], ...)`.
+    """Find the best alignments of all pairs of sequences: entry `[a][b]` is `align(Zs[a], Xs[b], ...)`.
 
     If you need only the costs, `dropdtw.pairwise` is much faster. All alignments are kept in memory.
 

@@ -205,6 +205,7 @@ WRONG = {
     "no recording": (["chapters", STEPS, TALK, "-o", "a.html", "--recording", "b.mp4"], "b.mp4, which is not a file"),
     "subtitles": (["chapters", STEPS, "talk.mp4"], "talk.mp4 is a recording; give its subtitles"),
     "transcribe": (["chapters", STEPS, "talk.mp4"], "with --whisper FOLDER, a model for faster-whisper (pip install"),
+    "swapped": (["chapters", "talk.mp4", STEPS], "talk.mp4 is a recording, not a list of steps; give STEPS first"),
     "gone": (["chapters", STEPS, "gone.mp4"], "there is no file gone.mp4"),
     "whisper": (["chapters", STEPS, TALK, "--whisper", "x"], "omit --whisper, or give a recording"),
     "no whisper": (["chapters", STEPS, "talk.mp4", "--whisper", "x"], "the model is 'x', which is not a folder"),

@@ -1,6 +1,7 @@
 """Benchmarks that only run by hand still run: on problems too small to measure anything."""
 
 import importlib.util
+import shutil
 import sys
 from pathlib import Path
 
@@ -59,3 +60,19 @@ def test_words_that_are_missing_or_wrong_are_found(monkeypatch):
         assert ours.timed >= 0.98 * ours.spoken
         assert ours.f1 >= 0.9
         assert all(other.timed < ours.timed and other.f1 < 0.6 for other in others)
+
+
+@pytest.mark.skipif(shutil.which("espeak-ng") is None, reason="espeak-ng is not installed")
+def test_synthetic_speech(monkeypatch, capsys):
+    """A model that has hardly learned: sentences are spoken where the truth says, and every aligner is counted."""
+    load("speech_words", monkeypatch)
+    benchmark = load("speech_synthetic", monkeypatch)
+    listener = benchmark.trained(0, steps=2, sentences=8)
+    assert "step 1: CTC loss" in capsys.readouterr().out
+    for kind, spoken in (("removed", 1), ("inserted", 3)):
+        found = benchmark.measured(listener, items=1, sentences=3, kind=kind, seed=0)
+        assert [(c.spoken, c.wanted) for c in found.values()] == [(spoken, 2)] * 2
+    truth = benchmark.recording(benchmark.np.random.default_rng(0), listener, 2)
+    (_, stop), (start, last) = truth.spans
+    assert 0.2 * benchmark.FPS - 1 <= start - stop <= benchmark.FPS + 1
+    assert last < len(truth.log_probs) < last + 1.1 * benchmark.FPS

@@ -13,6 +13,8 @@ import dropdtw
 from dropdtw import orders
 from dropdtw import torch as dt
 from dropdtw.costs import Softmax
+from dropdtw.torch import inference
+from dropdtw.torch.batch import pairs
 from loss_cases import LENGTHS, X_LENGTHS, Z_LENGTHS, batch, items, learned
 
 HARD = {"reducer": "hard", "reduction": "none"}
@@ -302,6 +304,41 @@ def test_alignments_of_a_loss_have_times():
         loss.align(Z, X, times=seconds[0])
     with pytest.raises(ValueError, match="times has 8 entries for X, which has 5 elements"):
         loss.align(Z, X, times=seconds[:1] * 2, x_lengths=given["x_lengths"])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, about ∞, inside the interpreter
+@pytest.mark.parametrize(
+    ("drops", "how"),
+    [
+        (("percentile:40", 0.7), {}),
+        ((0.4, None), {"many_to_one": False, "contiguous": True, "warp": torch.tensor([0.1, 0.2, 0.3])}),
+        ((), {"method": "symmetric2"}),
+        ((0.4, None), {"method": "ctc"}),
+    ],
+    ids=str,
+)
+def test_the_cuda_kernels_find_the_alignments_of_a_loss(drops, how, monkeypatch):
+    triton = pytest.importorskip("dropdtw.executors.triton", reason="Triton is not installed")
+    Z, X = batch()
+    loss = (dt.DropDTWLoss if drops else dt.AlignmentLoss)(*drops, match="cosine", **how)
+    slow = loss.align(Z, X, **LENGTHS)
+    if triton.INTERPRETED:
+        monkeypatch.setattr(inference, "executor_of", lambda X: "triton")
+        fast = loss.align(Z, X, **LENGTHS)
+    else:
+        fast = loss.cuda().align(Z.cuda(), X.cuda(), **LENGTHS)
+    for a, b in zip(fast, slow, strict=True):
+        assert a.cost == pytest.approx(b.cost, abs=1e-9)
+        assert a.rescore() == pytest.approx(a.cost, abs=1e-9)
+        for name in ("pairs", "labels", "paid_x", "paid_z", "charged"):
+            assert np.array_equal(getattr(a, name), getattr(b, name)), name
+        assert a.weights is b.weights is None or np.array_equal(a.weights, b.weights)
+
+
+def test_rules_of_single_problems_leave_the_kernels_out():
+    Z, X = batch()
+    loss = dt.DropDTWLoss(0.3, match="cosine").changed(drop_x="suggest")
+    assert inference.traces(loss, pairs(Z, X, None, None, None)) is None
 
 
 def test_errors_of_an_item_say_which():

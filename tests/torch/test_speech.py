@@ -223,6 +223,26 @@ def test_monotonic_search_maximizes_the_sum(skip: float | None) -> None:
         assert found == pytest.approx(best)
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, about ∞, inside the interpreter
+def test_monotonic_search_by_the_cuda_kernels(monkeypatch):
+    triton = pytest.importorskip("dropdtw.executors.triton", reason="Triton is not installed")
+    torch.manual_seed(0)
+    K, N = (6, 11) if triton.INTERPRETED else (150, 400)
+    value = torch.randn(4, K, N, dtype=torch.float64)
+    z, x = torch.tensor([K, 3, 1, K]), torch.tensor([N, N - 2, 4, K - 1])  # the last item has no alignment
+    mask = (torch.arange(K)[:, None] < z[:, None, None]) & (torch.arange(N) < x[:, None, None])
+    slow = [monotonic_align(value, z_lengths=z, x_lengths=x), monotonic_align(value)]
+    assert slow[0].sum() == x[:3].sum()
+    device = "cpu" if triton.INTERPRETED else "cuda"
+    monkeypatch.setattr(ctc, "searches", lambda value: True)
+    value, mask = value.to(device), mask.to(device)
+    fast = [monotonic_align(value, mask), monotonic_align(value, mask.double()), monotonic_align(value.mT.clone().mT)]
+    fast.append(monotonic_align(value, z_lengths=z, x_lengths=x))
+    for a, b in zip(fast, [slow[0], slow[0], slow[1], slow[0]], strict=True):
+        assert torch.equal(a.cpu(), b)
+    assert torch.equal(monotonic_align(value, mask, durations=True).cpu(), slow[0].sum(2).long())
+
+
 def test_an_item_with_more_tokens_than_frames_has_no_path():
     path = monotonic_align(torch.rand(2, 3, 4), z_lengths=[3, 3], x_lengths=[2, 4])
     assert not path[0].any()

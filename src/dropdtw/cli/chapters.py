@@ -124,6 +124,8 @@ def chapters(
     kind = options.format_of(form, out, {f".{name}": name for name in text.FORMATS}, text.FORMATS)
     options.refuse_one_stream(STEPS=steps, TALK=talk, _order=order)
     options.refuse_overwriting({"--out": out}, (steps, talk, drop_x, order, recording))
+    if is_recording(steps):
+        raise ValueError(f"{steps} is a recording, not a list of steps; give STEPS first, then TALK")
     wanted = options.parsed(steps, read_blocks, "one step per line")
     if any("-->" in name for name in wanted.names):
         raise ValueError(f"{steps} looks like subtitles, not like steps; give STEPS first, then TALK")

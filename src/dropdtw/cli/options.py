@@ -109,7 +109,7 @@ TimeColumn = Annotated[
         "--time",
         metavar="NAME",
         help="The column of the sequences, .csv, .tsv or .txt files, that holds times and is not aligned. The query "
-        "may have it, too.",
+        "may have it, too; if its times have another name, give both: UPTIME,TIME.",
     ),
 ]
 Missing = Annotated[

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from dropdtw.corpus.storage import Storage, arrow
 from dropdtw.problem.clock import Clock, timed
-from dropdtw.problem.inputs import Array, as_sequence
+from dropdtw.problem.inputs import Array, Columns, as_sequence
 from dropdtw.problem.symbols import listing, symbolic
 
 NEEDED: Final = ("id", "features", "shape")
@@ -103,20 +103,20 @@ def write(url: str | os.PathLike[str], records: Iterable[tuple[Any, ...]], *, gr
         raise ValueError(f"url is {str(url)!r}; give a file name that ends in .parquet")
     if not whole(group):
         raise ValueError(f"group is {group!r}; give the number of records per row group, 1 or more")
-    pa, parquet = arrow(), arrow("pyarrow.parquet")
+    pa, parquet, columns = arrow(), arrow("pyarrow.parquet"), Columns()
     count, total = 0, hashlib.sha256()
     rest = chunks(records, group)
     first = next(rest, None)
     if first is None:
         raise ValueError("there are no records to write; give at least one")
-    schema = _table(pa, first, 0, total.copy()).schema
+    schema = _table(pa, first, 0, total.copy(), columns).schema
     with (
         Storage(url).writing("") as file,
         # Features hardly compress, and zstd would halve the reading speed.
         parquet.ParquetWriter(file, schema, compression="lz4", use_dictionary=["id"]) as writer,
     ):
         while first is not None:
-            table = _table(pa, first, count, total)
+            table = _table(pa, first, count, total, columns)
             if table.schema != schema:
                 raise ValueError(
                     f"records {count} to {count + len(first) - 1} differ in type from the first ones; give all records "
@@ -155,7 +155,7 @@ def together(records: Iterable[Record | Bad], size: int) -> Iterator[list[Record
         yield some
 
 
-def _table(pa: Any, some: Sequence[tuple[Any, ...]], first: int, total: Any) -> Any:
+def _table(pa: Any, some: Sequence[tuple[Any, ...]], first: int, total: Any, shared: Columns) -> Any:
     columns: dict[str, list[Any]] = {name: [] for name in (*NEEDED, *STEPS)}
     clocks: list[Clock | None] = []
     for k, record in enumerate(some, first):
@@ -169,7 +169,8 @@ def _table(pa: Any, some: Sequence[tuple[Any, ...]], first: int, total: Any) -> 
         columns["id"].append(str(name))
         total.update(columns["id"][-1].encode())
         for (column, shape), values in zip((NEEDED[1:], STEPS), (X, steps), strict=True):
-            A = None if values is None else as_values(values, f"{CALLED[column]} of record {k}")
+            said = f"{CALLED[column]} of record {k}"
+            A = None if values is None else as_values(shared.sort(values, said), said)
             columns[column].append(A)
             columns[shape].append(None if A is None or A.dtype.kind == "U" else list(A.shape))
             if A is not None:

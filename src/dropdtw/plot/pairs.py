@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 MOST_NUMBERS: Final = 60
 """Visits are numbered if there are at most this many."""
 
+MOST_SYMBOLS: Final = 40
+"""An axis shows its symbols if there are at most this many."""
+
 NOT_TAKEN: Final[dict[str, Any]] = {"facecolor": "none", "edgecolor": UNREACHED, "hatch": "\\\\\\", "linewidth": 0}
 MISSING: Final[dict[str, Any]] = {"facecolor": "white", "edgecolor": UNREACHED, "hatch": "xxx", "linewidth": 0}
 
@@ -55,7 +58,7 @@ def alignment(
     Matches are blue dots. Dropped elements are hatched in orange, and missing elements are crossed out. Cells that a
     window, a mask or a cost of +∞ forbids are blank.
 
-    If the sequences have times, the axes show them.
+    If the sequences have times, or are short and hold symbols, the axes show them.
 
     With an order, each visit to a step is a bar over its duration, numbered in order of time. Steps on branches that
     were not taken are hatched in gray.
@@ -104,6 +107,10 @@ def alignment(
     for each in (ax.xaxis, ax.yaxis):
         if isinstance(locator := each.get_major_locator(), ticker.MaxNLocator):  # not that of times, on shared axes
             locator.set_params(integer=True)
+    for symbols, axis in zip(a.symbols or (), (ax.yaxis, ax.xaxis), strict=bool(a.symbols)):
+        if len(symbols) <= MOST_SYMBOLS:
+            upright = axis is ax.yaxis or max(map(len, map(str, symbols))) < 3
+            axis.set_ticks(range(len(symbols)), map(str, symbols), rotation=0 if upright else 90)
     for clock, axis, label in zip(a.clocks or (), (ax.yaxis, ax.xaxis), (ylabel, xlabel), strict=bool(a.clocks)):
         if clock is not None:
             name = time_axis(axis, clock, -0.5)

@@ -427,7 +427,7 @@ def _check_takes(entry: Method, drop_x: Rule | None, drop_z: Rule | None, thresh
             "method {name!r} takes no threshold; leave it out, or use 'lcss' or 'edr'"
             if threshold is not None
             else "method {name!r} needs {threshold=}; give the largest match cost at which a pair counts as equal "
-            "(a number or 'percentile:30')",
+            "(0 for symbols; otherwise a number or 'percentile:30')",
             name=entry.name,
         )
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from dropdtw.problem.errors import OptionError, choices, described
 from dropdtw.problem.inputs import Array
+from dropdtw.problem.warn import warn
 
 SCORES: Final = re.compile(r"[A-Z][A-Z0-9.]+")
 """What names of Biopython's score matrices look like."""
@@ -233,6 +234,7 @@ def encode(
         x = z if right is None else Side.of(right, partial(called, 1), z.numbers if equal else {})
     if equal:
         _refuse_mixed(z, x, called)
+        _warn_of_letters([left] if right is None or isinstance(right, Side) else [left, right], z, x, called)
     if match == "auto" and not any(isinstance(values, str) for values in given):
         _refuse_numbers(z.numbers, called(0, 0))
     return Encoded(_compared(lookup, z.numbers, x.numbers), z, x)
@@ -325,6 +327,13 @@ def _refuse_mixed(z: Side, x: Side, called: Callable[[int, int], str]) -> None:
         raise ValueError(
             f"{' and '.join(found)}; symbols of different types are never equal, so give all as the same type"
         )
+
+
+def _warn_of_letters(sides: Sequence[Sequence[Any]], z: Side, x: Side, called: Callable[[int, int], str]) -> None:
+    """Warn if letters are compared with words."""
+    text = next((called(side, k) for side, of in enumerate(sides) for k, v in enumerate(of) if isinstance(v, str)), "")
+    if text and any(isinstance(symbol, str) and len(symbol) > 1 for symbol in {**z.numbers, **x.numbers}):
+        warn(f"{text} is a string, so its letters are aligned; pass {text}.split() for words")
 
 
 def _refuse_numbers(symbols: Iterable[Hashable], name: str) -> None:

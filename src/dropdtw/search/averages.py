@@ -25,7 +25,7 @@ from dropdtw.executors.protocol import Trace
 from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.problem.charges import Opening
 from dropdtw.problem.errors import refuse_keywords
-from dropdtw.problem.inputs import Array, as_floats
+from dropdtw.problem.inputs import Array, Columns, as_floats
 from dropdtw.problem.missing import Kept, Places, present, reads_places, restricted
 from dropdtw.problem.options import MoveOptions, takes
 from dropdtw.problem.problem import Problem, between
@@ -168,7 +168,8 @@ def barycenter(
             "series holds symbols, which have no mean; use the series that is cheapest to align with all others, "
             "series[pairwise(series, ...).sum(axis=1).argmin()], or dropdtw.sklearn.AlignmentKMedoids"
         )
-    Xs = as_sequences(series, "series", checked)
+    columns = Columns()
+    Xs = as_sequences(series, "series", checked, columns)
     for s, X in enumerate(Xs):
         if X.shape[1] != Xs[0].shape[1]:
             raise ValueError(
@@ -178,7 +179,7 @@ def barycenter(
     w = _weights(weights, len(Xs))
     report = reporter("dropdtw.barycenter", progress)
     threads = thread_count(n_jobs)
-    Z = _start(spec, series, Xs, w, init, length, n_jobs)
+    Z = _start(spec, series, Xs, w, columns.sort(init, "init"), length, n_jobs)
     kept = [Kept.of(Z, None, X, there) for X, there in zip(Xs, missing_in, strict=True)]
     averaging = Averaging([spec if k is None else restricted(spec, k) for k in kept], Z, Xs, w, threads)
     average, traces, history, converged = averaging.settle(Z, int(max_iter), tol, report)

@@ -23,7 +23,7 @@ from dropdtw.orders.order import OrderLike
 from dropdtw.problem.charges import Charges
 from dropdtw.problem.clock import Clock, Clocks, timed
 from dropdtw.problem.errors import OptionError, refuse_keywords
-from dropdtw.problem.inputs import Array, as_drop_costs, as_floats, as_sequence, same_precision
+from dropdtw.problem.inputs import Array, Columns, as_drop_costs, as_floats, as_sequence, same_precision
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.options import MethodOptions, takes
 from dropdtw.problem.problem import Problem, between
@@ -131,7 +131,8 @@ class Online:
         self._symbols = None if coded is None else coded.symbols[0]
         self._pushed: list[Hashable] = []
         self._of_symbol: dict[Hashable, Array] = {}
-        self.Z = as_sequence(Z if coded is None else coded.codes[0], "Z").copy()
+        self._columns = Columns()
+        self.Z = as_sequence(self._columns.sort(Z, "Z") if coded is None else coded.codes[0], "Z").copy()
         self._clock_z = None if clocks is None else clocks.z
         self._times: list[Any] = []
         self.fps = fps
@@ -319,11 +320,15 @@ class Online:
         K = len(self.Z)
         return Problem.of_costs(self.spec, np.broadcast_to(np.zeros((), dtype), (K, K)))
 
-    def _column(self, x: npt.ArrayLike) -> Array:
+    def _column(self, x: Any) -> Array:
         """The match costs of a frame, (K, 1)."""
         if self._symbols is not None:
             return self._column_of(x)
         name, d = f"frame {self.frames}", self.Z.shape[1]
+        names: list[Any] = getattr(getattr(x, "index", None), "tolist", list)()  # of a row of a data frame
+        if names and all(isinstance(each, str) for each in names):
+            order = self._columns.order(names, name)
+            x = x if order is None else x.iloc[order]
         frame = as_floats(x, name).reshape(1, -1)
         if frame.shape[1] != d:
             shape = "a number" if d == 1 else f"a vector ({d},)"

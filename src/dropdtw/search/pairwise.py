@@ -24,7 +24,7 @@ from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.problem.charges import Charges
 from dropdtw.problem.costs import Costs
 from dropdtw.problem.errors import described
-from dropdtw.problem.inputs import Array, as_sequence, same_precision
+from dropdtw.problem.inputs import Array, Columns, as_sequence, same_precision
 from dropdtw.problem.match import MatchCosts
 from dropdtw.problem.missing import present, reads_places
 from dropdtw.problem.problem import Problem, between
@@ -244,8 +244,9 @@ def _present(
         had_missing.append(places is not None)
         return found
 
-    left = as_sequences(Zs, "Zs", checked)
-    right = left if Xs is None else as_sequences(Xs, "Xs", checked)
+    columns = Columns()
+    left = as_sequences(Zs, "Zs", checked, columns)
+    right = left if Xs is None else as_sequences(Xs, "Xs", checked, columns)
     return left, right, any(had_missing)
 
 
@@ -355,12 +356,16 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 def as_sequences(
-    values: Sequence[npt.ArrayLike], name: str, checked: Callable[[npt.ArrayLike, str], Array] = as_sequence
+    values: Sequence[npt.ArrayLike],
+    name: str,
+    checked: Callable[[npt.ArrayLike, str], Array] = as_sequence,
+    columns: Columns | None = None,
 ) -> list[Array]:
-    """Check a list of sequences."""
+    """Check a list of sequences. columns : what data frames have in common with others."""
     if not isinstance(values, Iterable) or isinstance(values, str):
         raise ValueError(f"{name} is {described(values)}; give a list of sequences")
-    found = [checked(v, f"{name}[{k}]") for k, v in enumerate(values)]
+    columns = columns or Columns()
+    found = [checked(columns.sort(v, f"{name}[{k}]"), f"{name}[{k}]") for k, v in enumerate(values)]
     if not found:
         raise ValueError(f"{name} is empty; give at least one sequence")
     return found

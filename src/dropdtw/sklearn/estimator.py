@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -13,7 +13,7 @@ from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
 from dropdtw.problem.charges import Opening
 from dropdtw.problem.errors import OptionError, refuse_unknown
-from dropdtw.problem.inputs import Array, owned
+from dropdtw.problem.inputs import Array, Columns, owned
 from dropdtw.problem.options import OPTIONS
 from dropdtw.search.pairwise import thread_count
 from dropdtw.sklearn.panel import Layout, Panel, as_series, as_table, check_features, finite, is_collection
@@ -59,15 +59,21 @@ class AligningEstimator(BaseEstimator):  # type: ignore[misc]
         if not is_collection(X):
             as_table(X, self._missing)
             validate_data(self, X, skip_check_array=False, dtype=None, ensure_all_finite=finite(self._missing))
-        series = [owned(each) for each in as_series(X, self.layout, missing=self._missing)]
+        self._columns = Columns()
+        series = [owned(each) for each in self._read(X, "X", self._columns)]
         self.n_channels_ = series[0].shape[1]
         return series
 
     def _new_series(self, X: Panel) -> list[Array]:
         """Series to compare with those of `fit`: any length, the same number of features."""
-        series = as_series(X, self.layout, missing=self._missing)
+        series = self._read(X)
         check_features(series, self.n_channels_, "the series of fit have", self.layout)
         return series
+
+    def _read(self, X: Panel, name: str = "X", columns: Columns | None = None) -> list[Array]:
+        """The series of a collection, data frames with the columns of `fit`."""
+        columns = columns or replace(self._columns)
+        return as_series(X, self.layout, name, missing=self._missing, columns=columns)
 
     def _distances(self, Zs: list[Array], Xs: list[Array] | None = None) -> Array:
         """(len(Zs), len(Xs)) alignment costs."""

@@ -7,7 +7,7 @@ minimum is the probability of each match.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from inspect import Parameter, signature
 from typing import Any, NamedTuple, Unpack
 
@@ -110,7 +110,9 @@ def align(
     options : the other options of `drop_dtw` but `reducer` and `gamma`. With sequences also `match`, as in
         `AlignmentLoss`; "auto", the default, is Euclidean for up to 15 features and cosine for more.
 
-    Returns a `BatchAlignment` with values, labels, pairs and M. Raises ValueError if an argument is invalid.
+    Returns a `BatchAlignment` with values, labels, pairs and M. An item without an alignment has the value +∞ and no
+    matches, where `dropdtw.solve` raises: to raise, a batch would have to wait for its device. Raises ValueError if an
+    argument is invalid, or with `strict` if lengths that can be seen leave no alignment.
 
     >>> import torch
     >>> from dropdtw.torch import align
@@ -128,7 +130,7 @@ def align(
 def found(asked: Request) -> BatchAlignment:
     """Solve a request with the hard minimum."""
     with torch.no_grad():
-        values, matched, *_ = _derivatives(asked)
+        values, matched, *_ = _derivatives(asked, filled=False)
         return BatchAlignment(values, _spread(matched, asked), _spread(asked.given.match, asked))
 
 
@@ -185,9 +187,14 @@ def posterior(
 
 
 def _refuse(options: Any, function: Any, X: Batch | None) -> None:
-    """Raise for options that the function does not take; match costs take no `match`."""
-    known = [name for name in signature(function).parameters if X is not None or name not in ("match", "ids")]
-    refuse_unknown(options, known, function.__name__)
+    """Raise for options that the function does not take."""
+    refuse_unknown(options, _known(function, X is not None), function.__name__)
+
+
+@cache
+def _known(function: Any, sequences: bool) -> list[str]:
+    """The arguments of a function; match costs take no `match`."""
+    return [name for name in signature(function).parameters if sequences or name not in ("match", "ids")]
 
 
 def _asked(
@@ -224,16 +231,17 @@ def of_pairs(loss: AlignmentLoss, p: Pairs, **own: Any) -> Request:
     return asked._replace(places=p.x_places)
 
 
-def _derivatives(asked: Request, *, again: bool = False) -> tuple[Tensor, ...]:
+def _derivatives(asked: Request, *, again: bool = False, filled: bool = True) -> tuple[Any, ...]:
     """The values, and the derivatives of their sum with respect to C, drop_x, drop_z and charges, if there are any.
 
     again : whether the result can be differentiated, with respect to the tensors of the request.
+    filled : whether costs that nothing pays have derivatives 0; otherwise None.
     """
     parts = [part for part in asked.given[:4] if part is not None]
     if asked.plan is None and asked.operation.executor != "wavefront":
         values, solved = ops.solved(asked.given, asked.operation)
         each = [one for one, part in zip(solved, asked.given[:4], strict=True) if part is not None]
-        return values, *_filled(parts, each)
+        return values, *(_filled(parts, each) if filled else each)
     with torch.enable_grad():
         leaves = parts if again else [part.detach().requires_grad_() for part in parts]
         given = asked.given._replace(**dict(zip(NAMES, leaves, strict=False)))

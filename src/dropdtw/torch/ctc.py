@@ -1,4 +1,4 @@
-"""The CTC loss and the best CTC paths on CUDA: a few kernel launches, and nothing read back."""
+"""The CTC loss, the best CTC paths and monotonic search on CUDA: a few kernel launches, and nothing read back."""
 
 from __future__ import annotations
 
@@ -30,7 +30,12 @@ class Request(NamedTuple):
 
 def runs_on(scores: Tensor) -> bool:
     """Whether the kernels can process these scores (B, T, V)."""
-    return kernels.run_on(scores) and scores.stride(2) == 1 and not torch.compiler.is_compiling()
+    return searches(scores) and scores.stride(2) == 1
+
+
+def searches(value: Tensor) -> bool:
+    """Whether the kernels can process this value (B, K, N)."""
+    return kernels.run_on(value) and not torch.compiler.is_compiling()
 
 
 def loss(scores: Tensor, tokens: Tensor, lengths: Padding, request: Request) -> Tensor:
@@ -48,6 +53,27 @@ def paths(scores: Tensor, tokens: Tensor, lengths: Padding, blank: int) -> tuple
     emitted = emissions.forward(scores, tokens, blank, False, lengths)
     values, M, _ = _aligned(emitted, "hard", True)
     return *emissions.paths(M, scores, tokens, values, lengths, blank), values
+
+
+@torch.no_grad()
+def search(value: Tensor, mask: Tensor | None, lengths: Padding) -> Tensor:
+    """The alignment (B, K, N) with the largest sum of `value` in which each frame has one token; 0 in padding.
+
+    Padding is told by a mask, by lengths or by neither.
+    """
+    from dropdtw.executors import triton
+    from dropdtw.executors.triton import emissions
+
+    if mask is not None:
+        lengths = emissions.lengths_of(mask)
+    unpaid = torch.empty((1, 1), dtype=value.dtype, device=value.device)
+    B, K, N = value.shape
+    how = (_SEARCH, "hard", 1.0, value, unpaid.expand(B, N), unpaid.expand(B, K), None, lengths)
+    _, saved = triton.forward(*how, True, scores=True)
+    return triton.backward(*how, saved, 1.0, scores=True)[0]
+
+
+_SEARCH = recurrence.dtw(many_to_one=False)
 
 
 def _value(

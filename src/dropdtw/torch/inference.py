@@ -10,21 +10,89 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dropdtw import drops
+from dropdtw import drops, executors
+from dropdtw.executors.protocol import Trace
+from dropdtw.problem.charges import Charges
 from dropdtw.problem.clock import Fps, Times, clocks_of
 from dropdtw.problem.errors import OptionError, naming_item
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.missing import Kept
 from dropdtw.problem.problem import Problem
 from dropdtw.problem.spec import Spec
+from dropdtw.results.alignment import Alignment
+from dropdtw.torch import ops
 from dropdtw.torch.batch import Pairs
-from dropdtw.torch.functional import Drops, drop_costs, threshold_of
+from dropdtw.torch.functional import Drops, drop_costs, executor_of, request, threshold_of
 from dropdtw.torch.orders import Orders, of_items
 
 if TYPE_CHECKING:
     from dropdtw.torch.losses import AlignmentLoss
 
+Given = TypeVar("Given")
 Result = TypeVar("Result")
+
+
+def alignments(
+    loss: AlignmentLoss, p: Pairs, order: Orders, changes: Any, times: Sequence[Times] | None = None, fps: Fps = None
+) -> list[Alignment]:
+    """Return the best alignment of each pair; see `problems`. On CUDA, the kernels find them for the whole batch."""
+    loss = loss.changed(**changes) if changes else loss
+    found = problems(loss, p, order, {}, times, fps)
+    there = None
+    if executor_of(p.X) == "triton" and all(problem.graph is None for problem in found):
+        there = traces(loss, p)
+    if there is None:
+        return results(Alignment.of, found)
+    return results(_traced, list(zip(found, there, strict=True)))
+
+
+def _traced(given: tuple[Problem, Trace]) -> Alignment:
+    problem, found = given
+    return Alignment.of(problem, executors.without_gates(problem, found))
+
+
+@torch.no_grad()
+def traces(loss: AlignmentLoss, p: Pairs) -> list[Trace] | None:
+    """Find the best alignments of a batch of lists by the kernels; None if a drop cost is a rule of single problems.
+
+    They are the derivatives of the hard minimum, so all are read back at once.
+    """
+    with torch.autocast(p.given_x.device.type, enabled=False):
+        C, *given = loss.costs(p)
+    if any(_is_of_one(drop, side) for drop, side in zip(given, ("drop_x", "drop_z"), strict=True)):
+        return None
+    how = {**loss.table(), **loss.charges_of(p), "reducer": "hard", "gamma": 1.0, "threshold": loss.threshold}
+    asked = request(
+        C, *given, z_lengths=p.z_lengths, x_lengths=p.x_lengths, strict=False, executor="triton", **how
+    )  # fmt: skip
+    values, solved = ops.solved(asked.given, asked.operation)
+    item, j, i = (solved[0].mT > 0).nonzero().unbind(1)
+    weights = None if ops.table(asked.operation.table).weights <= {1.0} else _array(solved[0][item, i, j])
+    ends = np.cumsum(np.bincount(_array(item), minlength=len(C)))[:-1]
+    pairs = np.split(np.stack([_array(i), _array(j)], axis=1), ends)
+    weighed = [None] * len(C) if weights is None else np.split(weights.astype(np.float64), ends)
+    z_lengths, x_lengths = ([None] * len(C) if n is None else n.tolist() for n in (p.z_lengths, p.x_lengths))
+    paid_x, paid_z = (
+        np.zeros(part.shape, np.int64) if by is None else np.rint(_array(by)).astype(np.int64)
+        for part, by in zip(asked.given[1:3], solved[1:3], strict=True)
+    )
+    charged = np.zeros((len(C), 3)) if solved[3] is None else _array(solved[3])
+    return [
+        Trace(
+            value,
+            pairs[b],
+            paid_x[b, : x_lengths[b]],
+            paid_z[b, : z_lengths[b]],
+            weighed[b],
+            Charges(*charged[b].tolist()),
+        )
+        for b, value in enumerate(values.tolist())
+    ]
+
+
+def _is_of_one(drop: Drops, name: str) -> bool:
+    """Whether a drop cost is a rule that only single problems have."""
+    return isinstance(drop, str) and not isinstance(drops.resolve(drop, name), drops.Percentile)
 
 
 @torch.no_grad()
@@ -74,18 +142,18 @@ def problems(
     return found
 
 
-def results(make: Callable[[Problem], Result], problems: Sequence[Problem]) -> list[Result]:
-    """Return the result of each problem. Errors name the item."""
+def results(make: Callable[[Given], Result], given: Sequence[Given]) -> list[Result]:
+    """Return the result of each problem, or of what else is given. Errors name the item."""
     found = []
-    for b, problem in enumerate(problems):
-        with naming_item(b, len(problems)):
-            found.append(make(problem))
+    for b, each in enumerate(given):
+        with naming_item(b, len(given)):
+            found.append(make(each))
     return found
 
 
 def _of_items(drop: Drops, name: str, C: Tensor, lengths: Any) -> Any:
     """Return the drop costs of all items as an array, or a rule that only single problems have."""
-    if drop is None or (isinstance(drop, str) and not isinstance(drops.resolve(drop, name), drops.Percentile)):
+    if drop is None or _is_of_one(drop, name):
         return drop
     return _array(drop_costs(drop, name, C, lengths))
 

@@ -239,7 +239,7 @@ class AlignmentLoss(nn.Module):
         array([ 0, -1,  1])
         """
         p = pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask)
-        return inference.results(Alignment.of, inference.problems(self, p, order, changes, times, fps))
+        return inference.alignments(self, p, order, changes, times, fps)
 
     def posterior(
         self,

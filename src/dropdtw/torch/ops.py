@@ -303,7 +303,7 @@ def _(C, drop_x, drop_z, charges, z_lengths, x_lengths, table, reducer, gamma, e
     if executor == "triton" and key:
         return found, list(_triton().graph_room(_TABLES[table], C, GRAPHS[key], gradient))
     if executor == "triton":
-        return found, [part for part in _triton().room(_TABLES[table], C, gradient) if part is not None]
+        return found, [part for part in _triton().room(_TABLES[table], C, gradient, reducer) if part is not None]
     shapes = ((B, K, N), (B, N), (B, K), (B, 3))
     return found, [found.new_empty(shape) for shape in (shapes[:3] if charges is None else shapes)]
 

@@ -305,13 +305,22 @@ def monotonic_align(
             raise ValueError(
                 f"mask has shape {tuple(mask.shape)}; give one of shape {tuple(value.shape)}, or give lengths instead"
             )
+        mask = mask.to(value.device)
+    quick = skip is None and ctc.searches(value)
+    if mask is not None and not quick:
         z_lengths, x_lengths = (mask[:, :, 0] != 0).sum(1), (mask[:, 0] != 0).sum(1)
-    lengths = (
-        _lengths(K if z_lengths is None else z_lengths, "z_lengths", B, K)[0].to(value.device),
-        _lengths(N if x_lengths is None else x_lengths, "x_lengths", B, N)[0].to(value.device),
-    )
-    found = align(-value, drop_z=skip, many_to_one=False, z_lengths=lengths[0], x_lengths=lengths[1], strict=False)
-    return found.durations if durations else found.matched
+    lengths = None
+    if z_lengths is not None or x_lengths is not None:
+        lengths = (
+            _lengths(K if z_lengths is None else z_lengths, "z_lengths", B, K)[0].to(value.device),
+            _lengths(N if x_lengths is None else x_lengths, "x_lengths", B, N)[0].to(value.device),
+        )
+    if quick:
+        found = ctc.search(value, mask, lengths)
+    else:
+        z, x = lengths or (None, None)
+        found = align(-value, drop_z=skip, many_to_one=False, z_lengths=z, x_lengths=x, strict=False).matched
+    return (found > 0).sum(2) if durations else found
 
 
 class _InTorch:
@@ -418,6 +427,8 @@ def _on_device(lengths: tuple[Tensor, Tensor], device: torch.device, unused: boo
 
 def _lengths(lengths: Counts, name: str, B: int, most: int) -> tuple[Tensor, int]:
     """Lengths (B,), and the smallest, or 0 if they are on a GPU. A number counts for all items."""
+    if isinstance(lengths, int) and not isinstance(lengths, bool) and 0 <= lengths <= most:
+        return torch.full((B,), lengths), lengths
     found = torch.as_tensor(lengths)
     if found.ndim == 0:
         found = found.expand(B)

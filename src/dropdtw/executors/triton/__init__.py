@@ -10,11 +10,13 @@ same launch processes it and reads the last row of the strip above from memory a
 
 Steps run in unrolled blocks of U. While one block is computed, the costs of the next are loaded, and its first state is
 stored. The backward pass starts each block from that state, recomputes it with the weights of its edges in registers,
-and propagates derivatives back along them. Nothing else of the grid is ever stored.
+and propagates derivatives back along them. For hard minima, the choices of a block are stored instead if they fit into
+one word per lane; nothing is recomputed then. Nothing else of the grid is ever stored.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -27,7 +29,7 @@ from dropdtw.executors.triton.graphs import backward_graphs as backward_graphs
 from dropdtw.executors.triton.graphs import forward_graphs as forward_graphs
 from dropdtw.executors.triton.graphs import graph_room as graph_room
 from dropdtw.executors.triton.launch import as_bits, on, rate_bits, run, wide
-from dropdtw.executors.triton.layout import DROP_X, DROP_Z, TableLayout, layout
+from dropdtw.executors.triton.layout import DROP_X, DROP_Z, TableLayout, layout, packs
 from dropdtw.executors.triton.passes import backward_pass, forward_pass, sum_rows
 from dropdtw.tables.table import CHARGES, Recurrence
 
@@ -56,7 +58,7 @@ LENGTHS: Final = {None: 0, "x": 1, "z": 2, "both": 3}
 """The kernels' codes for the length that values are divided by: columns, rows, or both."""
 
 WARP: Final = 32
-LARGEST = 128
+LARGEST = 64
 """Maximum number of rows that one program takes; more are split into strips of one warp."""
 
 LANES = 32
@@ -105,15 +107,18 @@ def forward(
     lengths: tuple[Tensor, Tensor] | None,
     gradient: bool,
     normalize: str | None = None,
+    *,
+    scores: bool = False,
 ) -> tuple[Tensor, Saved]:
     """Compute the values of a batch, (B,), and what `backward` needs.
 
     normalize : the length that each value is divided by, see `LENGTHS`.
+    scores : whether C holds match costs with the opposite sign; the derivatives are those with respect to the costs.
     """
-    saved = room(table, C, gradient)
+    saved = room(table, C, gradient, reducer)
     value = torch.empty(C.shape[0], dtype=saved.states.dtype, device=C.device)
     by = _length(normalize, C)
-    found, C, drop_x, drop_z, lengths = _turned(table, C, drop_x, drop_z, lengths)
+    found, C, drop_x, drop_z, lengths = _turned(table, C, drop_x, drop_z, lengths, scores)
     _, K, N = C.shape
     work = schedule(K)
     tensors = (C, drop_x, drop_z, _paid(found, charges), *saved, _queue(saved.top), value)
@@ -138,6 +143,7 @@ def backward(
     normalize: str | None = None,
     *,
     padding: bool = True,
+    scores: bool = False,
 ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
     """Compute the derivatives of Σ grad · value with respect to C, drop_x, drop_z and charges; None for unused costs.
 
@@ -151,7 +157,7 @@ def backward(
     by_z = make(drop_z.shape, dtype=dtype, device=device) if DROP_Z.value in paid else None
     rows = C.shape[1]
     by = _length(normalize, C)
-    found, C, first, second, lengths = _turned(table, C, drop_x, drop_z, lengths)
+    found, C, first, second, lengths = _turned(table, C, drop_x, drop_z, lengths, scores)
     exchanged = C.shape[1] != rows
     out, by_first, by_second = (by_c.mT, by_z, by_x) if exchanged else (by_c, by_x, by_z)
     B, K, N = C.shape
@@ -214,12 +220,17 @@ def _launch(
 
 
 def _turned(
-    table: Recurrence, C: Tensor, drop_x: Tensor, drop_z: Tensor, lengths: tuple[Tensor, Tensor] | None
+    table: Recurrence,
+    C: Tensor,
+    drop_x: Tensor,
+    drop_z: Tensor,
+    lengths: tuple[Tensor, Tensor] | None,
+    scores: bool,
 ) -> tuple[TableLayout, Tensor, Tensor, Tensor, tuple[Tensor, Tensor] | None]:
     """Return the same problem with the shorter sequence along the lanes; its charges are unchanged."""
     if C.shape[1] <= C.shape[2]:
-        return _layouts(table)[0], C, drop_x, drop_z, lengths
-    return _layouts(table)[1], C.mT, drop_z, drop_x, lengths and (lengths[1], lengths[0])
+        return _layouts(table, scores)[0], C, drop_x, drop_z, lengths
+    return _layouts(table, scores)[1], C.mT, drop_z, drop_x, lengths and (lengths[1], lengths[0])
 
 
 def _length(normalize: str | None, C: Tensor) -> int:
@@ -228,22 +239,30 @@ def _length(normalize: str | None, C: Tensor) -> int:
     return found if C.shape[1] <= C.shape[2] else (0, 2, 1, 3)[found]
 
 
-def _layouts(table: Recurrence) -> tuple[TableLayout, TableLayout, Recurrence]:
+def _layouts(table: Recurrence, scores: bool = False) -> tuple[TableLayout, TableLayout, Recurrence]:
     """Return the layouts of a table and of its transpose, cached by identity: hashing the contents would be slower."""
-    found = _LAYOUTS.get(id(table))
+    found = _LAYOUTS.get((id(table), scores))
     if found is None:
-        found = _LAYOUTS[id(table)] = layout(table), layout(table.transpose(), turned=True), table
+        both = layout(table), layout(table.transpose(), turned=True)
+        one, other = (replace(each, scores=True) for each in both) if scores else both
+        found = _LAYOUTS[id(table), scores] = one, other, table
     return found
 
 
-_LAYOUTS: dict[int, tuple[TableLayout, TableLayout, Recurrence]] = {}
+_LAYOUTS: dict[tuple[int, bool], tuple[TableLayout, TableLayout, Recurrence]] = {}
+
+
+@cache
+def _planes(found: TableLayout, reducer: str) -> int:
+    """Return how many numbers per lane and block are stored."""
+    return 1 if packs(found, reducer == "hard", BLOCK) else found.planes
 
 
 def _slots(N: int, gradient: bool) -> int:
-    return N // BLOCK + 1 if gradient else 1
+    return N // BLOCK + 2 if gradient else 1
 
 
-def room(table: Recurrence, C: Tensor, gradient: bool) -> Saved:
+def room(table: Recurrence, C: Tensor, gradient: bool, reducer: str) -> Saved:
     """Allocate memory for what the forward pass stores."""
     B, K, N = map(int, C.shape)
     found, turned, _ = _layouts(table)
@@ -251,7 +270,7 @@ def room(table: Recurrence, C: Tensor, gradient: bool) -> Saved:
         found, K, N = turned, N, K
     strips = schedule(K).strips
     dtype = torch.float64 if wide(C) else torch.float32
-    size = B * (found.planes * _slots(N, gradient) * K + len(found.final)) if gradient else 0
+    size = B * (_planes(found, reducer) * _slots(N, gradient) * K + len(found.final)) if gradient else 0
     kept = torch.empty(size, dtype=dtype, device=C.device)
     if strips == 1:
         return Saved(kept)

@@ -23,7 +23,9 @@ from dropdtw.executors.triton.layout import (
     SAME,
     TOP,
     before,
+    chosen,
     count,
+    digits,
     edge,
     into,
     is_turned,
@@ -31,11 +33,12 @@ from dropdtw.executors.triton.layout import (
     nth,
     of,
     pays,
+    shift,
 )
-from dropdtw.executors.triton.memory import pass_on
 
 LN_2 = tl.constexpr(math.log(2))
 HARD, SOFT, SMOOTH = (tl.constexpr(k) for k in range(3))
+CHOICES = tl.constexpr(2)
 REDUCER_NUMBER = {"hard": 0, "soft": 1, "smooth": 2}
 
 
@@ -56,8 +59,34 @@ def _reciprocal(a):
 
 
 @triton.jit
+def _exp2(a):
+    """Compute 2^a for a ≤ 0, with an error of two units in the last place and 0 for denormal results."""
+    if a.dtype == tl.float64 or INTERPRETED:
+        return tl.exp2(a)
+    else:
+        asm: tl.constexpr = "ex2.approx.ftz.f32 $0, $1;"
+        return tl.inline_asm_elementwise(asm, "=f,f", [a], dtype=tl.float32, is_pure=True, pack=1)
+
+
+@triton.jit
+def _log2(a):
+    """Compute log₂ a for a ≥ 1, with an error of 2⁻²² up to 2, and of as much relative to the result beyond.
+
+    The exact function is a polynomial of twenty dependent operations. Each step of an alignment waits for it.
+    """
+    if a.dtype == tl.float64 or INTERPRETED:
+        return tl.log2(a)
+    else:
+        asm: tl.constexpr = "lg2.approx.ftz.f32 $0, $1;"
+        return tl.inline_asm_elementwise(asm, "=f,f", [a], dtype=tl.float32, is_pure=True, pack=1)
+
+
+@triton.jit
 def fold(v, rate, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
-    """Compute the minimum of the alternatives v and, with WEIGH, its derivatives; `rate` is log₂(e)/γ."""
+    """Compute the minimum of the alternatives v and, with WEIGH, its derivatives; `rate` is log₂(e)/γ.
+
+    WEIGH is CHOICES: of a hard minimum, return the number of the first smallest alternative instead, if there are two.
+    """
     INF: tl.constexpr = float("inf")
     n: tl.constexpr = len(v)
     low = v[0]
@@ -66,9 +95,15 @@ def fold(v, rate, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
     weights = ()
     value = low
     if n == 1:
-        weights = (1.0,)
+        if WEIGH != CHOICES:
+            weights = (1.0,)
     elif REDUCER == HARD:
-        if WEIGH:
+        if WEIGH == CHOICES:
+            choice = tl.full(low.shape, n - 1, tl.int32)
+            for k in tl.static_range(n - 2, -1, -1):
+                choice = tl.where(v[k] == low, k, choice)
+            weights = (choice,)
+        elif WEIGH:
             free = low < INF
             for k in tl.static_range(n):
                 here = free & (v[k] == low)
@@ -77,14 +112,14 @@ def fold(v, rate, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
     elif n == 2:
         # One of the two exponents is 0, so one exponential suffices, which shortens the critical path of each step.
         gap = tl.where(low == INF, 0.0, tl.abs(v[0] - v[1]))
-        e = tl.exp2(-gap * rate)
+        e = _exp2(-gap * rate)
         share = _reciprocal(1.0 + e)
         less = e * share
         if REDUCER == SMOOTH:
             gap = tl.where(e > 0, gap, 0.0)  # ∞ · 0 would be NaN
             value = low + gap * less
         else:
-            value = low - tl.log2(1.0 + e) / rate
+            value = low - _log2(1.0 + e) * (1.0 / rate)
         if WEIGH:
             if REDUCER == SMOOTH:
                 slope = gap * less * share * (rate * LN_2)
@@ -98,7 +133,7 @@ def fold(v, rate, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
         powers = ()
         above = ()
         for k in tl.static_range(n):
-            e = tl.exp2((base - v[k]) * rate)
+            e = _exp2((base - v[k]) * rate)
             total += e
             powers = powers + (e,)
             if REDUCER == SMOOTH:
@@ -110,7 +145,7 @@ def fold(v, rate, REDUCER: tl.constexpr, WEIGH: tl.constexpr):
             mean = mean * share
             value = base + mean
         else:
-            value = base - tl.log2(total) / rate
+            value = base - _log2(total) * (1.0 / rate)
         value = tl.where(low == INF, INF, value)
         if WEIGH:
             for k in tl.static_range(n):
@@ -229,7 +264,8 @@ def _row_0(left, d, charges, begins, leaves, rate, TABLE: tl.constexpr, REDUCER:
         else:
             turn = leaves == (of(TABLE, "opens", s) == 0)
             value = tl.where(turn, v[0], v[1])
-            weights = weights + (tl.where(turn, 1.0, 0.0).to(d.dtype), tl.where(turn, 0.0, 1.0).to(d.dtype))
+            if WEIGH != CHOICES:
+                weights = weights + (tl.where(turn, 1.0, 0.0).to(d.dtype), tl.where(turn, 0.0, 1.0).to(d.dtype))
         if of(TABLE, "start", s):
             value = tl.where(begins, 0.0, value)
         here = here + (value,)
@@ -256,6 +292,49 @@ def step(
             up = up + (tl.full(z.shape, INF, z.dtype),)
     here, weights = _cells(own, up, diag, c, d, z, charges, t - lane, rate, TABLE, REDUCER, WEIGH)
     return here, up, weights, row_weights
+
+
+@triton.jit
+def pack(word, choices, row_choices, TABLE: tl.constexpr, u: tl.constexpr):
+    """Add the choices of the u-th step of a block to its word."""
+    STEP: tl.constexpr = u * shift(TABLE, "row", count(TABLE, "price"))
+    for s in tl.static_range(count(TABLE, "price")):
+        if digits(TABLE, "all", s) > 0:
+            word = word | (choices[chosen(TABLE, "all", s)] << (STEP + shift(TABLE, "all", s)))
+        if digits(TABLE, "row", s) > 0:
+            word = word | (row_choices[chosen(TABLE, "row", s)] << (STEP + shift(TABLE, "row", s)))
+    return word
+
+
+@triton.jit
+def _unpack(word, leaves, w, s: tl.constexpr, AMONG: tl.constexpr, TABLE: tl.constexpr, u: tl.constexpr):
+    """Return the weights of the edges into one state, see `unpack`."""
+    n: tl.constexpr = into(TABLE, AMONG, s)
+    bits: tl.constexpr = digits(TABLE, AMONG, s)
+    weights = ()
+    if n == 1:
+        weights = (1.0,)
+    elif bits > 0:
+        place: tl.constexpr = u * shift(TABLE, "row", count(TABLE, "price")) + shift(TABLE, AMONG, s)
+        choice = (word >> place) & ((1 << bits) - 1)
+        for k in tl.static_range(n):
+            weights = weights + (tl.where(choice == k, 1.0, 0.0).to(w.dtype),)
+    elif n == 2:
+        turn = leaves == (of(TABLE, "opens", s) == 0)
+        weights = (tl.where(turn, 1.0, 0.0).to(w.dtype), tl.where(turn, 0.0, 1.0).to(w.dtype))
+    return weights
+
+
+@triton.jit
+def unpack(word, leaves, w, AMONG: tl.constexpr, TABLE: tl.constexpr, u: tl.constexpr):
+    """Return the weights, 0 or 1, of all edges of a list in the u-th step of a block, from the word of its choices.
+
+    leaves : as in `_row_0`.   w : a tensor of the type of weights.
+    """
+    weights = ()
+    for s in tl.static_range(count(TABLE, "price")):
+        weights = weights + _unpack(word, leaves, w, s, AMONG, TABLE, u)
+    return weights
 
 
 # --- One step back ------------------------------------------------------------------------------------------------
@@ -341,7 +420,7 @@ def _charges_back(
 @triton.jit
 def step_back(
     g_own, g_up, g_late, g_diag, g_row, by_x, by_z, by_rows, by_row_0, weights, row_weights, below,
-    grad_x, grad_rows, grad_top, t, lane, row, Nb,
+    grad_x, grad_rows, t, lane, row, Nb,
     TABLE: tl.constexpr, STRIPS: tl.constexpr, R: tl.constexpr, U: tl.constexpr, u: tl.constexpr,
 ):  # fmt: skip
     """Move all lanes one step back; return the derivatives in transit to step t − 1 and those of the match costs.
@@ -382,17 +461,6 @@ def step_back(
     if pays(TABLE, DROP_X):
         by_drop = by_x + cost_back(DROP_X, full_0, row_weights, "row", TABLE)
         tl.store(grad_x[u], by_drop, mask=first & (j >= 1) & (row == 0))
-    if STRIPS:
-        sent = first & (row > 0)
-        for s in tl.static_range(S):
-            if of(TABLE, "top", s):
-                pass_on(grad_top[s * U + u], g_up[s], sent)
-            if of(TABLE, "diag", s):
-                pass_on(grad_top[(S + 1 + s) * U + u], g_late[s], sent)
-        pass_on(grad_top[S * U + u], by_x, sent)
-        if is_turned(TABLE):
-            for p in tl.static_range(count(TABLE, "kinds")):
-                pass_on(grad_top[(2 * S + 1 + p) * U + u], by_rows[p], sent)
     return g_own, g_up, g_late, g_diag, g_row, by_x, by_z, by_rows, by_row_0, by_c
 
 

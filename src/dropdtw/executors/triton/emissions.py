@@ -148,7 +148,7 @@ def emissions_backward(
         token = tl.minimum(tl.maximum(tl.load(tokens + s, mask=s < Sb, other=0), 0), V - 1)
         there = inside[:, None] & (s < Sb)[None, :]
         part = tl.load(by_c + (b * S + s[None, :]) * T + t[:, None], mask=there, other=0.0) * times
-        tl.atomic_add(into[:, None] + token[None, :], -part, mask=there)
+        tl.atomic_add(into[:, None] + token[None, :], -part, mask=there, sem="relaxed")
 
 
 @jit("values blanks z_len x_len found weights", "B T S")
@@ -220,6 +220,28 @@ def paths_of(
     fits = (tl.load(values + b) < INF) | (Sb == 0)
     tl.store(paths + b * T + t, tl.where(inside, token, blank), mask=t < T)
     tl.store(found + b * T + t, tl.where(inside & (fits == 0), -INF, score), mask=t < T)
+
+
+@jit("mask found", "B K N by_item by_row by_column")
+def count_of_mask(mask, found, B, K, N, by_item, by_row, by_column, Q: tl.constexpr):
+    """Each program counts the nonzero entries in the first column, or the first row, of one item's mask (B, K, N)."""
+    b = tl.program_id(0).to(tl.int64)
+    side = tl.program_id(1)
+    size = tl.where(side == 0, K, N)
+    step = tl.where(side == 0, by_row, by_column).to(tl.int64)
+    total = tl.zeros([Q], tl.int32)
+    for start in range(0, size, Q):
+        i = start + tl.arange(0, Q)
+        total += (tl.load(mask + b * by_item + i * step, mask=i < size, other=0) != 0).to(tl.int32)
+    tl.store(found + side * B + b, tl.sum(total, 0).to(tl.int64))
+
+
+def lengths_of(mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The numbers of z and of x, (B,) each, of a mask (B, K, N) whose upper left part is nonzero."""
+    found = torch.empty((2, len(mask)), dtype=torch.int64, device=mask.device)
+    given = mask.view(torch.uint8) if mask.dtype == torch.bool else mask
+    launch(count_of_mask, (len(mask), 2), (given, found), (*mask.shape, *mask.stride()), (512,), 4)
+    return found[0], found[1]
 
 
 class Emissions(NamedTuple):

@@ -29,6 +29,7 @@ class TableLayout:
     kinds : the charges that some edge pays.
     turned : whether rows of kernels are columns of the problem. It is False without charges, because only the sums of
         their derivatives depend on it.
+    scores : whether C holds match costs with the opposite sign, so that the best alignment has the largest sum.
     all, row : the numbers of all edges, and of those that matter on row 0.
     price, times : for each state, the cost that all edges into it pay, and how many times; −1 if they differ.
     start : whether an alignment may begin in a state; final : the states in which it may end.
@@ -60,6 +61,7 @@ class TableLayout:
     row_left: tuple[int, ...]
     kinds: tuple[int, ...]
     turned: bool
+    scores: bool = False
 
     @property
     def planes(self) -> int:
@@ -219,8 +221,60 @@ def kind(table, k):
 
 
 @triton.constexpr_function
+def digits(table, among, s):
+    """Return how many bits number the alternatives of state s; 0 if the step alone decides."""
+    if among == "row" and table.opens[s] != -1:
+        return 0
+    n = sum(table.dst[e] == s for e in getattr(table, among))
+    return max(n - 1, 0).bit_length()
+
+
+@triton.constexpr_function
+def shift(table, among, s):
+    """Return the place of that number among the bits of a step; after the last state of "row": how many there are."""
+    places = [(a, k) for a in ("all", "row") for k in range(len(table.price))]
+    until = places.index((among, s)) if s < len(table.price) else len(places)
+    return sum(digits(table, *place) for place in places[:until])
+
+
+@triton.constexpr_function
+def chosen(table, among, s):
+    """Return the index of that number among the choices of a list, see `cells.fold`."""
+    return sum(digits(table, among, k) > 0 for k in range(s))
+
+
+@triton.constexpr_function
+def packs(table, hard, block):
+    """Whether the choices of a hard minimum in a block fit into one word, which is stored instead of states."""
+    return hard and shift(table, "row", len(table.price)) * block <= 32
+
+
+@triton.constexpr_function
+def of_scores(table):
+    return table.scores
+
+
+@triton.constexpr_function
 def is_turned(table):
     return table.turned
+
+
+@triton.constexpr_function
+def flagged(table, part):
+    """Count the flags of a part that are set."""
+    return sum(getattr(table, part))
+
+
+@triton.constexpr_function
+def nth_flag(table, part, n):
+    """Return the index of the n-th flag that is set."""
+    return [s for s, flag in enumerate(getattr(table, part)) if flag][n]
+
+
+@triton.constexpr_function
+def seat(table, part, s, u, block):
+    """Return the place of number s of the u-th step among those of a block that `part` flags."""
+    return sum(getattr(table, part)[:s]) * block + u
 
 
 @triton.constexpr_function

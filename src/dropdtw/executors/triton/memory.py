@@ -9,7 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from dropdtw.executors.triton.layout import count, of, plane
+from dropdtw.executors.triton.layout import count, flagged, nth_flag, of, of_scores, plane, seat
 
 
 @triton.jit
@@ -31,7 +31,7 @@ def advance(addresses, by):
 
 
 @triton.jit
-def costs_of(match, drop, t, lane, inside, Nb, w):
+def costs_of(match, drop, t, lane, inside, Nb, w, TABLE: tl.constexpr):
     """Load the costs of a block of steps that starts at t: tuples over the steps."""
     INF: tl.constexpr = float("inf")
     c = ()
@@ -39,76 +39,97 @@ def costs_of(match, drop, t, lane, inside, Nb, w):
     for u in tl.static_range(len(match)):
         j = t + u - lane
         there = (j >= 1) & (j <= Nb)
-        c = c + (tl.load(match[u], mask=there & inside, other=INF).to(w.dtype),)
+        if of_scores(TABLE):
+            c = c + (-tl.load(match[u], mask=there & inside, other=-INF).to(w.dtype),)
+        else:
+            c = c + (tl.load(match[u], mask=there & inside, other=INF).to(w.dtype),)
         d = d + (tl.load(drop[u], mask=there, other=INF).to(w.dtype),)
     return c, d
 
 
-@triton.jit
-def pass_on(at, a, mask):
-    """Write a number that another program waits for; all bits set is reserved for "not yet written"."""
-    tl.store(at, tl.where(a != a, float("nan"), a), mask=mask, cache_modifier=".cg")
+# Strips exchange the numbers of a block of steps as vectors: one lane per step and number.
 
 
 @triton.jit
-def missing(values, PRESENT: tl.constexpr, TABLE: tl.constexpr):
-    """Whether some value of a block is not yet written; `PRESENT` lists the values of each step that are read."""
-    found = tl.full([], 0, tl.int1)
-    for u in tl.static_range(len(values)):
-        for s in tl.static_range(count(TABLE, PRESENT)):
-            if of(TABLE, PRESENT, s):
-                a = values[u][s]
-                found = found | (a.to(tl.int64 if a.dtype == tl.float64 else tl.int32, bitcast=True) == -1)
-    return found
+def seats(lane, stride, PART: tl.constexpr, TABLE: tl.constexpr, U: tl.constexpr, R: tl.constexpr):
+    """Return where the numbers that PART of a table flags lie in memory, and their steps in a block, as vectors."""
+    n: tl.constexpr = flagged(TABLE, PART)
+    at = ()
+    steps = ()
+    for g in tl.static_range((n * U + R - 1) // R):
+        place = g * R + lane
+        row = tl.zeros_like(lane)
+        for m in tl.static_range(n):
+            row = tl.where(place // U == m, nth_flag(TABLE, PART, m), row)
+        at = at + (row * stride + place % U,)
+        steps = steps + (tl.where(place < n * U, place % U, -(1 << 30)),)  # unused lanes are never in range
+    return at, steps
 
 
 @triton.jit
-def row_above(
-    top, t, N, Nb, more, w, TABLE: tl.constexpr, STRIPS: tl.constexpr, U: tl.constexpr, VOLATILE: tl.constexpr
-):  # fmt: skip
-    """Load the states of the row above the strip in a block's columns: for each step, a tuple over the states.
-
-    VOLATILE : another program writes them concurrently.
-    """
-    INF: tl.constexpr = float("inf")
-    tops = ()
-    for u in tl.static_range(U):
-        above = ()
-        for s in tl.static_range(count(TABLE, "up")):
-            if STRIPS and of(TABLE, "up", s):
-                there = (t + u >= 0) & (t + u <= Nb) & more
-                above = above + (tl.load(top + s * (N + 1) + t + u, mask=there, other=INF, volatile=VOLATILE),)
-            else:
-                above = above + (w,)
-        tops = tops + (above,)
-    return tops
-
-
-@triton.jit
-def row_below(
-    grad_top, t, N, Nb, more, w,
-    TABLE: tl.constexpr, STRIPS: tl.constexpr, R: tl.constexpr, U: tl.constexpr, VOLATILE: tl.constexpr,
-):  # fmt: skip
-    """Load what the strip below sends to the last lane in a block, for each step: see `TableLayout.sent`.
-
-    VOLATILE : it may not be written yet. Otherwise the compiler may move the load to where the value is used.
-    """
-    SENT: tl.constexpr = count(TABLE, "sent")
-    CACHE: tl.constexpr = "" if VOLATILE else ".cg"  # the L1 cache may be stale
+def receive(base, at, steps, t, Nb, more, like, other: tl.constexpr, VOLATILE: tl.constexpr):
+    """Load the numbers of a block whose first column is t.   VOLATILE : another program writes them concurrently."""
     found = ()
-    for u in tl.static_range(U):
-        below = ()
-        j = t + u - (R - 1)
-        there = (j >= 0) & (j <= Nb) & more
-        for s in tl.static_range(SENT):
-            if STRIPS and of(TABLE, "sent", s):
-                at = grad_top + (SENT + s) * (N + 1) + j
-                a = tl.load(at, mask=there, other=0.0, cache_modifier=CACHE, volatile=VOLATILE)
-                below = below + (a,)
-            else:
-                below = below + (w,)
-        found = found + (below,)
+    last = tl.where(more, Nb, -1)
+    for g in tl.static_range(len(at)):
+        there = (t + steps[g] >= 0) & (t + steps[g] <= last)
+        a = tl.load(base + (at[g] + t), mask=there, other=other, volatile=VOLATILE)
+        found = found + (a.to(like.dtype),)
     return found
+
+
+@triton.jit
+def missing(numbers):
+    """Whether some number is not yet written: all its bits are set."""
+    found = tl.full([], 0, tl.int32)
+    for g in tl.static_range(len(numbers)):
+        a = numbers[g]
+        unwritten = a.to(tl.int64 if a.dtype == tl.float64 else tl.int32, bitcast=True) == -1
+        found = found | tl.max(unwritten.to(tl.int32), 0)
+    return found > 0
+
+
+@triton.jit
+def at_step(numbers, like, PART: tl.constexpr, TABLE: tl.constexpr, u: tl.constexpr, U: tl.constexpr, R: tl.constexpr):
+    """Return the numbers of the u-th step, each in all lanes; `like` for those that are not exchanged."""
+    found = ()
+    for s in tl.static_range(count(TABLE, PART)):
+        if len(numbers) > 0 and of(TABLE, PART, s):
+            found = found + (_spread(numbers[seat(TABLE, PART, s, u, U) // R], seat(TABLE, PART, s, u, U) % R, R),)
+        else:
+            found = found + (like,)
+    return found
+
+
+@triton.jit
+def _spread(a, where: tl.constexpr, R: tl.constexpr):
+    return tl.gather(a, tl.full([R], where, tl.int32), 0)
+
+
+@triton.jit
+def collect(
+    numbers, values, source: tl.constexpr, lane,
+    PART: tl.constexpr, TABLE: tl.constexpr, u: tl.constexpr, U: tl.constexpr, R: tl.constexpr,
+):  # fmt: skip
+    """Add the values of a lane in the u-th step to what the strip sends."""
+    found = ()
+    for g in tl.static_range(len(numbers)):
+        a = numbers[g]
+        for s in tl.static_range(count(TABLE, PART)):
+            if of(TABLE, PART, s) and seat(TABLE, PART, s, u, U) // R == g:
+                a = tl.where(lane == seat(TABLE, PART, s, u, U) % R, _spread(values[s], source, R), a)
+        found = found + (a,)
+    return found
+
+
+@triton.jit
+def send(base, at, steps, t, Nb, more, numbers):
+    """Store the numbers of a block whose first column is t; all bits set is reserved for "not yet written"."""
+    last = tl.where(more, Nb, -1)
+    for g in tl.static_range(len(numbers)):
+        a = numbers[g]
+        there = (t + steps[g] >= 0) & (t + steps[g] <= last)
+        tl.store(base + (at[g] + t), tl.where(a != a, float("nan"), a), mask=there, cache_modifier=".cg")
 
 
 @triton.jit
@@ -153,6 +174,26 @@ def write_down(saved, begun, own, diag, TABLE: tl.constexpr):
             tl.store(saved[plane(TABLE, "keep", s)], own[s], mask=begun)
         if of(TABLE, "diag", s):
             tl.store(saved[plane(TABLE, "diag", s)], diag[s], mask=begun)
+
+
+@triton.jit
+def word_at(word, t, lane, inside, Nb, w, U: tl.constexpr):
+    """Load the word of the choices in the block of steps that ends at t; see `cells.pack`."""
+    bits = tl.load(word, mask=_in_block(t, lane, Nb, U) & inside, other=0.0)
+    return bits.to(tl.int64 if w.dtype == tl.float64 else tl.int32, bitcast=True).to(tl.int32)
+
+
+@triton.jit
+def write_word(at, word, t, lane, inside, Nb, w, U: tl.constexpr):
+    """Store what `word_at` loads."""
+    bits = word.to(tl.int64 if w.dtype == tl.float64 else tl.int32).to(w.dtype, bitcast=True)
+    tl.store(at, bits, mask=_in_block(t, lane, Nb, U) & inside)
+
+
+@triton.jit
+def _in_block(t, lane, Nb, U: tl.constexpr):
+    """Whether a lane has a cell in the block of steps that ends at t."""
+    return (t > lane) & (t <= lane + Nb + U)
 
 
 @triton.jit

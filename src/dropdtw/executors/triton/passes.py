@@ -5,22 +5,26 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from dropdtw.executors.triton.cells import fold, step, step_back
-from dropdtw.executors.triton.layout import DROP_Z, count, is_turned, kind, of, pays, planes
+from dropdtw.executors.triton.cells import CHOICES, HARD, fold, pack, step, step_back, unpack
+from dropdtw.executors.triton.layout import DROP_Z, count, is_turned, kind, of, packs, pays, planes
 from dropdtw.executors.triton.memory import (
     advance,
+    at_step,
     begun,
     charges_of,
+    collect,
     costs_of,
     missing,
-    pass_on,
-    row_above,
-    row_below,
+    receive,
+    seats,
+    send,
     side_by_side,
     slot,
     spread,
     state_at,
+    word_at,
     write_down,
+    write_word,
 )
 
 _TENSORS = ["C", "drop_x", "drop_z", "charges", "saved", "top", "queue", "z_len", "x_len"]
@@ -85,7 +89,8 @@ def forward_pass(
     INF: tl.constexpr = float("inf")
     S: tl.constexpr = count(TABLE, "price")
     DT: tl.constexpr = tl.float64 if WIDE else tl.float32
-    PLANES: tl.constexpr = planes(TABLE)
+    PACKED: tl.constexpr = packs(TABLE, REDUCER == HARD, U)
+    PLANES: tl.constexpr = 1 if PACKED else planes(TABLE)
     if STRIDE != -1:
         x_n = STRIDE
     if UNIT:
@@ -116,9 +121,12 @@ def forward_pass(
     match = spread(C + b * c_b + row.to(tl.int64) * c_k + (t - lane - 1).to(tl.int64) * c_n, c_n, U)
     drop = spread(drop_x + b * x_b + (t - lane - 1) * x_n, x_n, U)
     states = spread(saved + b * (PLANES * area) + slot(t, lane, row, K, U), area, PLANES if GRADIENT else 0)
-    last_row = ()
+    below = top
+    at = ()
+    steps = ()
     if STRIPS:
-        last_row = spread(top + S * (N + 1) + (t - U - lane), N + 1, S, U)
+        below += S * (N + 1)
+        at, steps = seats(lane, N + 1, "up", TABLE, U, R)
 
     own = ()
     diag = ()
@@ -127,32 +135,34 @@ def forward_pass(
         diag = diag + (tl.full([R], INF, DT),)
     c = spread(z, 0, U)
     d = c
-    tops = row_above(top, t, N, Nb, strip > 0, z, TABLE, STRIPS, U, True)
+    tops = receive(top, at, steps, t, Nb, strip > 0, z, INF, True)
     next_tops = tops
+    last_row = tops
     for k in range(-1, blocks):  # the first iteration only loads
         t = begin + k * U
-        next_c, next_d = costs_of(match, drop, t + U, lane, inside, Nb, z)
-        later_tops = row_above(top, t + 2 * U, N, Nb, strip > 0, z, TABLE, STRIPS, U, True)
+        next_c, next_d = costs_of(match, drop, t + U, lane, inside, Nb, z, TABLE)
+        later_tops = receive(top, at, steps, t + 2 * U, Nb, strip > 0, z, INF, True)
         match = advance(match, U * c_n)
         drop = advance(drop, U * x_n)
         if k >= 0:
+            word = tl.zeros([R], tl.int32)
             for u in tl.static_range(U):
-                own, diag, _, _ = step(
-                    own, diag, c[u], d[u], z, o, tops[u], t + u, lane, strip == 0, rate, TABLE, REDUCER, STRIPS, False
-                )
-                if STRIPS:
-                    j = t + u - lane
-                    wanted = (lane == R - 1) & (j >= 0) & (j <= Nb) & (row + 1 < Kb)
-                    for s in tl.static_range(S):
-                        if of(TABLE, "up", s):
-                            pass_on(last_row[s * U + u], own[s], wanted)
-            if GRADIENT:
+                own, diag, choices, row_choices = step(
+                    own, diag, c[u], d[u], z, o, at_step(tops, z, "up", TABLE, u, U, R), t + u, lane, strip == 0, rate,
+                    TABLE, REDUCER, STRIPS, CHOICES if GRADIENT and PACKED else False,
+                )  # fmt: skip
+                if GRADIENT and PACKED:
+                    word = pack(word, choices, row_choices, TABLE, u)
+                last_row = collect(last_row, own, R - 1, lane, "up", TABLE, u, U, R)
+            send(below, at, steps, t - (R - 1), Nb, Kb > (strip + 1) * R, last_row)
+            if GRADIENT and PACKED:
+                write_word(states[0], word, t + U, lane, inside, Nb, z, U)
+            elif GRADIENT:
                 write_down(states, begun(t + U, lane, Nb) & inside, own, diag, TABLE)
         if STRIPS:
-            while missing(next_tops, "up", TABLE):
-                next_tops = row_above(top, t + U, N, Nb, strip > 0, z, TABLE, STRIPS, U, True)
+            while missing(next_tops):
+                next_tops = receive(top, at, steps, t + U, Nb, strip > 0, z, INF, True)
         states = advance(states, K)
-        last_row = advance(last_row, U)
         c, d, tops, next_tops = next_c, next_d, next_tops, later_tops
     if Kb <= (strip + 1) * R:
         last = ()
@@ -181,9 +191,9 @@ def backward_pass(
     S: tl.constexpr = count(TABLE, "price")
     P: tl.constexpr = count(TABLE, "kinds")
     SENT: tl.constexpr = count(TABLE, "sent")
-    EARLY: tl.constexpr = STRIPS and SENT <= 7  # whether registers can prefetch a block from the strip below
     DT: tl.constexpr = tl.float64 if WIDE else tl.float32
-    PLANES: tl.constexpr = planes(TABLE)
+    PACKED: tl.constexpr = packs(TABLE, REDUCER == HARD, U)
+    PLANES: tl.constexpr = 1 if PACKED else planes(TABLE)
     if STRIDE != -1:
         x_n = STRIDE
     if UNIT:
@@ -211,13 +221,16 @@ def backward_pass(
     p = t - U
     match = spread(C + b * c_b + row.to(tl.int64) * c_k + (p - lane - 1).to(tl.int64) * c_n, c_n, U)
     drop = spread(drop_x + b * x_b + (p - lane - 1) * x_n, x_n, U)
-    states = spread(saved + b * (PLANES * area) + slot(p, lane, row, K, U), area, PLANES)
+    states = spread(saved + b * (PLANES * area) + slot(t if PACKED else p, lane, row, K, U), area, PLANES)
     grad_c += b * K * N
     by_match = spread(grad_c + row.to(tl.int64) * g_k + (t - lane - 1).to(tl.int64) * g_n, g_n, 0 if TILES else U)
     by_drop = spread(grad_x + b * N + (t - lane - 1), 1, U)
-    by_top = ()
+    up_at, up_steps, at, steps = (), (), (), ()
+    from_below = grad_top
     if STRIPS:
-        by_top = spread(grad_top + (t - lane), N + 1, SENT, U)
+        from_below += SENT * (N + 1)
+        up_at, up_steps = seats(lane, N + 1, "up", TABLE, U, R)
+        at, steps = seats(lane, N + 1, "sent", TABLE, U, R)
     by_row = ()
     if is_turned(TABLE):
         grad_rows += b * (P * (N + 1))
@@ -253,50 +266,59 @@ def backward_pass(
         diag = diag + (z,)
     c = spread(z, 0, U)
     d = c
-    tops = row_above(top, t, N, Nb, strip > 0, z, TABLE, STRIPS, U, False)
+    tops = receive(top, up_at, up_steps, t, Nb, (strip > 0) & (not PACKED), z, INF, False)
+    word = tl.zeros([R], tl.int32)
+    next_word = word
     more = Kb > (strip + 1) * R
-    early = ()
-    if EARLY:
-        early = row_below(grad_top, t - U, N, Nb, more, z, TABLE, STRIPS, R, U, True)
+    below = receive(from_below, at, steps, t - U - (R - 1), Nb, more, z, 0.0, True)
+    sent = below
     for back in range(0, blocks + 1):  # the first iteration only loads
         t = begin + (blocks - back) * U
-        next_own, next_diag = state_at(states, begun(t - U, lane, Nb) & inside, z, TABLE)
-        next_c, next_d = costs_of(match, drop, t - U, lane, inside, Nb, z)
-        next_tops = row_above(top, t - U, N, Nb, strip > 0, z, TABLE, STRIPS, U, False)
+        if PACKED:
+            next_word = word_at(states[0], t, lane, inside, Nb, z, U)
+            next_own, next_diag, next_c, next_d, next_tops = own, diag, c, d, tops
+        else:
+            next_own, next_diag = state_at(states, begun(t - U, lane, Nb) & inside, z, TABLE)
+            next_c, next_d = costs_of(match, drop, t - U, lane, inside, Nb, z, TABLE)
+            next_tops = receive(top, up_at, up_steps, t - U, Nb, strip > 0, z, INF, False)
         states = advance(states, -K)
         match = advance(match, -U * c_n)
         drop = advance(drop, -U * x_n)
         if back > 0:
-            if EARLY:
-                below = early
-                early = row_below(grad_top, t - U, N, Nb, more, z, TABLE, STRIPS, R, U, True)
-            else:
-                if STRIPS:
-                    while missing(row_below(grad_top, t, N, Nb, more, z, TABLE, STRIPS, R, U, True), "sent", TABLE):
-                        pass
-                below = row_below(grad_top, t, N, Nb, more, z, TABLE, STRIPS, R, U, False)
+            next_below = receive(from_below, at, steps, t - U - (R - 1), Nb, more, z, 0.0, True)
             weights = ()
             row_weights = ()
-            for u in tl.static_range(U):
+            for u in tl.static_range(0 if PACKED else U):
                 own, diag, w, r = step(
-                    own, diag, c[u], d[u], z, o, tops[u], t + u, lane, strip == 0, rate, TABLE, REDUCER, STRIPS, True
-                )
+                    own, diag, c[u], d[u], z, o, at_step(tops, z, "up", TABLE, u, U, R), t + u, lane, strip == 0, rate,
+                    TABLE, REDUCER, STRIPS, True,
+                )  # fmt: skip
                 weights = weights + (w,)
                 row_weights = row_weights + (r,)
-            if EARLY:
-                while missing(below, "sent", TABLE):
-                    below = row_below(grad_top, t, N, Nb, more, z, TABLE, STRIPS, R, U, True)
+            if STRIPS:
+                while missing(below):
+                    below = receive(from_below, at, steps, t - (R - 1), Nb, more, z, 0.0, True)
             found = ()
             for u in tl.static_range(U - 1, -1, -1):
+                if PACKED:
+                    w = unpack(word, t + u == 1, z, "all", TABLE, u)
+                    r = unpack(word, t + u == 1, z, "row", TABLE, u)
+                else:
+                    w = weights[u]
+                    r = row_weights[u]
                 g_own, g_up, g_late, g_diag, g_row, by_x, by_z, by_rows, by_row_0, by_c = step_back(
-                    g_own, g_up, g_late, g_diag, g_row, by_x, by_z, by_rows, by_row_0, weights[u], row_weights[u],
-                    below[u], by_drop, by_row, by_top, t + u, lane, row, Nb, TABLE, STRIPS, R, U, u,
+                    g_own, g_up, g_late, g_diag, g_row, by_x, by_z, by_rows, by_row_0, w, r,
+                    at_step(below, z, "sent", TABLE, u, U, R), by_drop, by_row, t + u, lane, row, Nb,
+                    TABLE, STRIPS, R, U, u,
                 )  # fmt: skip
+                sent = collect(sent, g_up + (by_x,) + g_late + by_rows, 0, lane, "sent", TABLE, u, U, R)
                 if TILES:
                     found = (by_c,) + found
                 else:
                     j = t + u - lane
                     tl.store(by_match[u], by_c, mask=(j >= 1) & (j <= Nb) & inside)
+            send(grad_top, at, steps, t, Nb, strip > 0, sent)
+            below = next_below
             if TILES:
                 # Compute addresses where they are used: carrying a matrix of them would take a third more registers.
                 i = tl.arange(0, R)[:, None]
@@ -305,9 +327,8 @@ def backward_pass(
                 tl.store(grad_c + (strip * R + i).to(tl.int64) * g_k + (j - 1), side_by_side(found), mask=there)
         by_match = advance(by_match, -U * g_n)
         by_drop = advance(by_drop, -U)
-        by_top = advance(by_top, -U)
         by_row = advance(by_row, -U)
-        own, diag = next_own, next_diag
+        own, diag, word = next_own, next_diag, next_word
         c, d, tops = next_c, next_d, next_tops
     if pays(TABLE, DROP_Z):
         tl.store(grad_z + b * K + row, by_z, mask=inside)
