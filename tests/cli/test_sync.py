@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import page_checks
 from cli_cases import call, run
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "sync"
@@ -125,3 +126,40 @@ def test_what_cannot_be_done_is_one_line(folder, monkeypatch, capsys, arguments,
     assert err.startswith("dropdtw: ")
     assert err.count("\n") == 1
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_the_page_highlights_what_is_read_and_plays_from_a_click(folder, browser):
+    pytest.importorskip("av")
+    run("sync", "tea.md", "tea.wav", "--words", "tea.json", "--out", "tea.html")
+    browser.get((folder / "tea.html").as_uri())
+    seek = """
+        const done = arguments[1];
+        player.addEventListener("seeked", () => setTimeout(() => done(
+            [...document.querySelectorAll(".now")].map(e => e.textContent)), 50), {once: true});
+        player.currentTime = arguments[0];
+    """
+    data = json.loads((folder / "tea.json").read_text())["segments"]
+    word = data[2]["words"][1]
+    shown = browser.execute_async_script(seek, (word["start"] + word["end"]) / 2)
+    assert shown == ["She sold twenty-one kinds of tea, and one kind of cake.", "sold"]
+    (shown,) = browser.execute_async_script(seek, data[3]["start"] + 0.5)
+    assert shown.startswith("0:12 not in the text: sorry")
+    assert browser.execute_async_script(seek, data[1]["end"] + 0.15) == []  # in a pause
+    browser.find_elements("css selector", ".sentence")[4].click()
+    reached = browser.execute_script("return player.currentTime")
+    assert reached == pytest.approx(data[5]["start"], abs=0.3)
+    browser.execute_script("player.pause()")
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_page_fits_screens_and_can_be_read(folder, browser, width):
+    run("sync", "tea.md", "tea.wav", "--words", "tea.json", "--out", "tea.html")
+    for scheme in ("light", "dark"):
+        page_checks.dress(browser, width, scheme)
+        browser.get("about:blank")
+        browser.get((folder / "tea.html").as_uri())
+        browser.execute_script("show(arguments[0])", 8.0)
+        assert len(browser.find_elements("css selector", ".now")) == 2
+        assert page_checks.spilled(browser) == []
+        assert page_checks.unreadable(browser) == {}

@@ -108,6 +108,45 @@ def test_long_texts_are_aligned_in_strips_with_the_same_result():
     assert (pairs[:, 1] - pairs[:, 0]).tolist().count(-100) >= 1300
 
 
+def test_probabilities_of_stretches_are_those_of_the_whole(monkeypatch):
+    rng = np.random.default_rng(2)
+    words = ["".join(rng.choice(list("bdfgklmnprst"), 3)) for _ in range(12)]
+    text = rng.choice(words, 120).tolist()
+    heard = [w for w in text if rng.random() < 0.8]
+    sounds = Sounds(text, heard)
+    pairs, _ = reading.aligned(sounds, lambda done, total: None)
+    monkeypatch.setattr(reading, "STEPS", 1000)
+    whole = reading.probabilities(sounds, pairs)
+    monkeypatch.setattr(reading, "STEPS", 10)
+    monkeypatch.setattr(reading, "MARGIN", 40)
+    np.testing.assert_allclose(reading.probabilities(sounds, pairs), whole, atol=0.02)
+    assert whole.min() < 0.9  # there is something to get wrong
+
+
+def test_a_word_far_from_all_others_is_taken_for_chance():
+    letters = "bcdfghklmnprstvw"
+    text, heard = ([f"{a}{v}{b}{a}" for a in letters for b in letters[:4]] for v in "ao")
+    heard[40] = text[3]
+    sounds = Sounds(text, heard)
+    alone = np.array([[3, 40]])
+    assert reading.believed(sounds, alone).tolist() == [False]
+    heard[:20] = text[:20]
+    sounds = Sounds(text, heard)
+    among = np.array([[k, k] for k in range(20)])
+    assert reading.believed(sounds, among).all()
+    assert reading.believed(sounds, among[:0]).tolist() == []
+
+
+@pytest.mark.parametrize(("end", "begin"), [(8, 1), (7, 1), (8, 2)])
+def test_a_sentence_that_is_read_twice_with_mistakes_is_timed_in_one_piece(end, begin):
+    """Its end was misheard in one reading, and its beginning in the other: the best alignment takes a part of each."""
+    words = TEXT[3].split()
+    readings = [*words[:end], *["blah"] * (9 - end)], [*["uh"] * begin, *words[begin:]]
+    found = speech.sync(" ".join(TEXT), spoken(*TEXT[:3], *map(" ".join, readings), *TEXT[4:])).sentences
+    assert 2.4 < found[3].stop - found[3].start < 4.0
+    assert found[3].start >= found[2].stop
+
+
 # --- sounds -----------------------------------------------------------------------------------------------------------
 
 

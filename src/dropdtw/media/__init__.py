@@ -7,6 +7,6 @@
 
 from dropdtw.media.compare import diff, diff_features
 from dropdtw.media.edits import Edits, Segment
-from dropdtw.media.pauses import pauses
+from dropdtw.media.silence import pauses
 
 __all__ = ["Edits", "Segment", "diff", "diff_features", "pauses"]
