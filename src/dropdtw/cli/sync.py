@@ -23,7 +23,7 @@ def sync(
         str,
         typer.Argument(
             metavar="RECORDING",
-            help="A recording of it, with --words or --model. Or only the words that a recognizer heard, as for "
+            help="A recording of it, with --words or --whisper. Or only the words that a recognizer heard, as for "
             "--words.",
         ),
     ],
@@ -37,17 +37,16 @@ def sync(
             ".vtt, .srt or .ctm.",
         ),
     ] = None,
-    model: Annotated[
+    whisper: Annotated[
         str | None,
         typer.Option(
-            "--model",
-            "-m",
+            "--whisper",
             metavar="FOLDER",
             help="Transcribe the recording with the faster-whisper model in this folder. Nothing is downloaded.",
         ),
     ] = None,
     language: Annotated[
-        str | None, typer.Option(metavar="CODE", help="For --model: the language, such as en. Default: detected.")
+        str | None, typer.Option(metavar="CODE", help="For --whisper: the language, such as en. Default: detected.")
     ] = None,
     form: Annotated[
         str | None,
@@ -79,7 +78,7 @@ def sync(
     options.refuse_one_stream(TEXT=text, RECORDING=recording, _words=words)
     options.refuse_overwriting({"--out": None if out == "-" else out}, (text, recording, words))
     written = options.parsed(text, _plain, "a text")
-    heard = _heard(recording, sound, words, model, language)
+    heard = _heard(recording, sound, words, whisper, language)
     if not heard.words:
         screen.note("no word was heard in the recording, so nothing is timed")
         raise typer.Exit(1)
@@ -104,26 +103,28 @@ def _plain(text: str) -> str:
     return text
 
 
-def _heard(recording: str, sound: str | None, words: str | None, model: str | None, language: str | None) -> Transcript:
+def _heard(
+    recording: str, sound: str | None, words: str | None, whisper: str | None, language: str | None
+) -> Transcript:
     """The words of the recording, from a file or from a recognizer."""
     from dropdtw.speech import read_transcript, transcribe
 
-    if words is not None and model is not None:
-        raise ValueError("--words and --model both say what is heard; give only one of them")
+    if words is not None and whisper is not None:
+        raise ValueError("--words and --whisper both say what is heard; give only one of them")
     if sound is None:
-        if words is not None or model is not None:
-            option = "--words" if words is not None else "--model"
+        if words is not None or whisper is not None:
+            option = "--words" if words is not None else "--whisper"
             raise ValueError(f"RECORDING is {recording}, which is no recording; with {option}, give audio or video")
         return options.parsed(recording, read_transcript, "words with times")
     if not Path(sound).exists():
         raise FileNotFoundError(f"there is no file {sound}")
     if words is not None:
         return options.parsed(words, read_transcript, "words with times")
-    if model is not None:
-        return transcribe(sound, model, language=language)
+    if whisper is not None:
+        return transcribe(sound, whisper, language=language)
     name = Path(sound).stem
     raise ValueError(
-        f"what is said in {sound} is not known yet; give --model FOLDER (a model for faster-whisper), or --words "
+        f"what is said in {sound} is not known yet; give --whisper FOLDER (a model for faster-whisper), or --words "
         f"{name}.json, which whisper {sound} --word_timestamps True --output_format json writes"
     )
 
