@@ -7,7 +7,7 @@ BUILD_FLAGS := --no-build-isolation -C build-dir=build/kernels
 KERNELS := CMakeLists.txt $(addprefix src/dropdtw/tables/,table.py recurrence.py) $(wildcard src/dropdtw/executors/emit.py src/dropdtw/executors/cpp/*)
 
 # runs/ holds what experiments wrote; `make clean` leaves it alone.
-.PHONY: setup demo test test-core test-around test-all fuzz lint bench peers sanitize docs wheel packages clean
+.PHONY: setup demo test test-core test-around test-all fuzz lint bench peers sanitize arm windows compat docs wheel packages clean
 
 setup: .venv/.ready
 
@@ -62,7 +62,7 @@ fuzz: setup
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror src/dropdtw/executors/cpp/*
+	$(BIN)/clang-format --dry-run --Werror src/dropdtw/executors/cpp/* tests/executors/*.cpp
 	$(BIN)/mypy
 
 # A wheel that installs where there is no compiler, in dist/. On Linux, auditwheel says which systems can use it, and
@@ -134,5 +134,26 @@ sanitize: .venv-sanitize/.ready
 	.venv-sanitize/bin/pip install $(PIP_FLAGS) -c constraints.txt -C build-dir=build/sanitize -C cmake.define.DROPDTW_SANITIZE=ON -e .
 	@touch $@
 
+# The extension for 64-bit ARM, cross-compiled, and tests with it under emulation: minutes. Needs Debian; ARGS replaces the sample.
+ARM := $(addprefix tests/,executors/test_levels.py executors/test_custom.py executors/test_quick.py search/test_pairwise.py tables/test_methods.py orders/test_values.py)
+
+arm: setup
+	tests/platforms/arm.sh $(BIN)/python $(or $(ARGS),$(ARM))
+
+# The kernels for Windows, cross-compiled, and their test in C++, run in Wine where there is one: minutes.
+windows: setup
+	tests/platforms/windows.sh $(BIN)/python
+
+# Tests with the oldest versions that pyproject.toml allows, with the newest there are, and without optional packages: a sample
+# that touches each of them, or ARGS, for example ARGS=tests.
+COMPAT := $(addprefix tests/,test_surface.py test_plots.py test_metrics.py test_times.py executors/test_quick.py executors/test_sums.py \
+  files search/test_nearest.py search/test_find.py results/test_export.py results/test_text.py torch/test_costs.py torch/test_functional.py \
+  torch/test_losses.py sklearn cli/test_commands.py cli/test_outputs.py text media/test_sound.py explore/test_server.py corpus/test_tasks.py corpus/test_ray.py)
+
+compat: compat-oldest compat-newest compat-alone
+
+compat-%:
+	tests/platforms/compat.sh $(PYTHON) $* $(or $(ARGS),$(COMPAT))
+
 clean:
-	rm -rf .venv .venv-bench .venv-peers .venv-sanitize build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*
+	rm -rf .venv .venv-bench .venv-peers .venv-sanitize .venv-oldest .venv-newest .venv-alone build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage .coverage.*

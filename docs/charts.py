@@ -199,6 +199,12 @@ CHARTS: dict[str, Callable[[], Any]] = {
         ("matches", "insertions", "deletions"),
         ours=lambda name: name.startswith("time"),
     ),
+    "transcripts": lambda: panels(
+        "reproduction.md",
+        "Training from transcripts",
+        ("0 %", "40 %", "60 %"),
+        titles=[f"{share} % junk: IoU, %" for share in (0, 40, 60)],
+    ),
     "retrieval": retrieval,
     "localization": lambda: panels(
         "reproduction.md", "Localization", SCORES[1:], keep=lambda name: "nothing" not in name

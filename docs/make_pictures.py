@@ -56,6 +56,8 @@ def wanted() -> dict[str, str]:
     for page in PAGES:
         parts = SHOWN.split((DOCS / page).read_text(encoding="utf-8"))
         for k, name in enumerate(parts[1::2]):
+            if name in digests:
+                raise ValueError(f"{page} draws {name} again; give each picture a name of its own")
             code = (example.source for text in parts[: 2 * k + 1 : 2] for example in _examples(text, page))
             digests[name] = _digest(*code)
     from dropdtw.tables import recurrence

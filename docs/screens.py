@@ -33,7 +33,8 @@ def main() -> None:
     with _browser() as browser, tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "chapters.html"
         talk = [str(EXAMPLES / "chapters" / name) for name in ("steps.txt", "talk.srt")]
-        subprocess.run([*DROPDTW, "chapters", *talk, "--out", str(page)], check=True, capture_output=True)
+        form = ["--title", "Mending a bicycle tire", "--out", str(page)]
+        subprocess.run([*DROPDTW, "chapters", *talk, *form], check=True, capture_output=True)
         demo = [*DROPDTW, "explore", "--demo", "--no-browser"]
         with subprocess.Popen(demo, stdout=subprocess.PIPE, text=True) as served:
             assert served.stdout is not None

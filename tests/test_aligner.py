@@ -3,6 +3,7 @@
 import inspect
 import json
 import pickle
+import warnings
 from dataclasses import FrozenInstanceError
 
 import numpy as np
@@ -118,7 +119,7 @@ def test_errors_about_options_have_parts(wrong):
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
-@pytest.mark.parametrize("function", ["align", "solve", "distance", "cost", "pairwise", "posterior"])
+@pytest.mark.parametrize("function", ["align", "alignments", "solve", "distance", "cost", "pairwise", "posterior"])
 def test_functions_declare_options_as_the_aligner_does(function):
     for name, parameter in inspect.signature(getattr(dropdtw, function)).parameters.items():
         if name in OPTIONS:
@@ -139,7 +140,7 @@ def test_searches_have_the_defaults_of_the_aligner(function):
             assert parameter.default == OPTIONS[name].default
 
 
-@pytest.mark.parametrize("function", ["align", "solve", "distance", "cost", "pairwise", "posterior"])
+@pytest.mark.parametrize("function", ["align", "alignments", "solve", "distance", "cost", "pairwise", "posterior"])
 def test_functions_pass_every_option_on(function, monkeypatch):
     class ArrivedError(Exception):
         """Holds the options that arrived."""
@@ -253,7 +254,7 @@ def test_averages_take_auto_as_squared_distances():
 TAKEN = {"align": (Z, X), "distance": (Z, X), "find": (Z, X), "nearest": (Z, [X]), "barycenter": ([Z, X],)}
 
 
-@pytest.mark.parametrize("function", [*TAKEN, "solve", "cost", "pairwise", "posterior", "Online"])
+@pytest.mark.parametrize("function", [*TAKEN, "alignments", "solve", "cost", "pairwise", "posterior", "Online"])
 def test_unknown_keywords_get_the_closest_name(function):
     call, arguments = getattr(dropdtw, function), TAKEN.get(function, (C,))
     with pytest.raises(UnknownOptionError, match=rf"{function} has no option dropx; did you mean drop_x\?") as found:
@@ -275,3 +276,24 @@ def test_results_of_searches_say_which_match_cost_they_used():
     assert dropdtw.nearest(wide[0], wide).match == dropdtw.nearest(wide[0], wide, match="cosine").match == "cosine"
     assert dropdtw.barycenter(narrow).match == "sqeuclidean"
     assert dropdtw.barycenter(wide, match="cosine").match == "cosine"
+
+
+def test_a_temperature_of_the_hard_minimum_is_doubted():
+    C, Z = np.eye(2), [0.0, 1.0]
+    for call in (
+        lambda **how: dropdtw.cost(C, **how),
+        lambda **how: dropdtw.distance(Z, Z, **how),
+        lambda **how: dropdtw.pairwise([Z], **how),
+    ):
+        for how in ({"gamma": 0.1}, {"gamma": 2, "reducer": "hard"}):
+            with pytest.warns(UserWarning, match=r"gamma is .*, but the minimum is hard .*; give reducer='soft'"):
+                call(**how)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            call(gamma=0.1, reducer="soft")
+            call(gamma=0)
+            call(reducer="hard")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dropdtw.posterior(C, gamma=0.1)
+        dropdtw.Aligner(gamma=0.1).cost(C)  # the temperature of its probabilities

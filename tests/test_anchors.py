@@ -174,3 +174,46 @@ def test_what_cannot_be_an_anchor_is_refused():
         with pytest.raises(ValueError, match=rf"anchors is \(\(0, 0\),\), which {call} cannot use"):
             getattr(dropdtw.Aligner(1, anchors=[(0, 0)]), call)([[1.0], [2.0]], [[1.0], [2.0]])
     assert dropdtw.Aligner(anchors=[]) == dropdtw.Aligner()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"drop_x": 0.6, "drop_z": 0.5, "open_x": 0.2},
+        {"drop_z": 0.5, "many_to_one": False, "window": 30},
+        {"drop_x": "percentile:30", "method": "steps"},
+        {"method": "dtw", "warp": 0.1, "window": 0.6},
+        {"method": "needleman_wunsch", "drop_x": 0.4, "drop_z": 0.4, "match": "cosine"},
+    ],
+    ids=str,
+)
+def test_pieces_in_one_compiled_call_are_those_one_by_one(how, dtype, monkeypatch):
+    cpu = pytest.importorskip("dropdtw.executors.cpu", reason="the compiled executor is not installed")
+    rng = np.random.default_rng(5)
+    Z, X = rng.normal(size=(24, 3)).astype(dtype), rng.normal(size=(40, 3)).astype(dtype)
+    for anchors in ([(0, 0)], [(23, 39)], [(11, 19)], [(0, 0), (5, 9), (6, 12), (14, 24), (23, 39)]):
+        aligner = dropdtw.Aligner(**how, anchors=anchors)
+        found = []
+        for at_once in (True, False):
+            monkeypatch.setattr(cpu, "in_pieces", lambda costs, at_once=at_once: at_once)
+            p = aligner.posterior(Z, X)
+            a = aligner.align(Z, X)
+            assert a.rescore() == approx(a.cost, rel=1e-5)
+            soft = aligner.replace(reducer="soft", gamma=0.3).distance(Z, X)
+            found.append((a.cost, soft, a.charged, a.pairs.tolist(), p.match, p.drop_x, p.drop_z))
+        for one, other in zip(*found, strict=True):
+            if isinstance(one, list):
+                assert one == other
+            else:
+                assert np.asarray(one) == approx(np.asarray(other), rel=1e-4, abs=1e-5)
+
+
+def test_symbols_are_cut_by_kernels_too():
+    costs = {("A", "G"): 0.5, ("A", "T"): 1, ("A", "C"): 1, ("C", "G"): 1, ("C", "T"): 0.5, ("G", "T"): 1}
+    for match in ("equal", costs):
+        a, b = (
+            dropdtw.align("GATTACA", "GCATTTACA", 0.7, 0.7, match=match, anchors=[(1, 2), (4, 6)], executor=executor)
+            for executor in (None, "reference")
+        )
+        assert (a.cost, a.pairs.tolist()) == (approx(b.cost), b.pairs.tolist())

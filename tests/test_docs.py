@@ -216,6 +216,13 @@ def test_pictures_are_up_to_date():
     assert beside("make_pictures").stale() == [], "run `python docs/make_pictures.py`"
 
 
+def test_no_two_pages_draw_the_same_picture(monkeypatch):
+    pictures = beside("make_pictures")
+    monkeypatch.setattr(pictures, "PAGES", ("sensors.md", "sensors.md"))
+    with pytest.raises(ValueError, match=r"^sensors.md draws sensors.svg again; give each picture a name of its own$"):
+        pictures.wanted()
+
+
 def test_the_picture_of_the_readme_is_up_to_date():
     cover = beside("cover")
     for theme in cover.THEMES:

@@ -18,6 +18,7 @@ bare = pytest.importorskip("bare", reason="packaging is not installed")
 ROOT = Path(__file__).parents[1]
 TALK = [str(ROOT / "examples" / "chapters" / name) for name in ("steps.txt", "talk.srt")]
 SOUND = [str(ROOT / "examples" / "diff" / name) for name in ("a.ogg", "b.ogg")]
+READING = [str(ROOT / "examples" / "sync" / name) for name in ("tea.md", "tea.json")]
 COMMANDS = {
     "align": ["align", "Z.npy", "X.npy", "--out", "a.json"],
     "find": ["find", "Z.npy", "X.npy"],
@@ -30,6 +31,8 @@ COMMANDS = {
     "retime of subtitles": ["retime", TALK[1], "--to", TALK[1], "--out", "same.srt"],
     "diff of recordings": ["diff", *SOUND, "--out", "edits.html"],
     "retime of recordings": ["retime", TALK[1], "--from", SOUND[0], "--to", SOUND[1], "--out", "moved.srt"],
+    "sync": ["sync", *READING],
+    "sync --out page.html": ["sync", *READING, "--out", "page.html"],
     "explore": ["explore", "Z.npy", "X.npy", "--no-browser"],
     "explore with steps and a talk": ["explore", *TALK, "--no-browser"],
     "corpus": ["corpus", "localize", "Z.npy", "corpus", "--out", "found"],

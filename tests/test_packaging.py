@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -18,7 +17,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+VERSION = re.search(r'^__version__ = "(.+)"$', (ROOT / "src/dropdtw/__init__.py").read_text(), re.M)[1]
 slow = pytest.mark.skipif(
     os.environ.get("DROPDTW_TEST_PACKAGING") != "1",
     reason="builds and installs packages for minutes: set DROPDTW_TEST_PACKAGING=1",
@@ -99,7 +98,7 @@ def test_sdist_has_no_leftovers(built):
 
 def test_sdist_has_no_data_of_tests(built):
     # Data sets come from the environment (DROPDTW_DATA) or from other wheels; a test that needs a file writes it.
-    assert {Path(name).suffix for name in built["sdist"] if name.startswith("tests/")} == {".py"}
+    assert {Path(name).suffix for name in built["sdist"] if name.startswith("tests/")} == {".py", ".cpp", ".sh"}
 
 
 def test_wheel_is_the_package_without_its_kernels_sources(built, package):

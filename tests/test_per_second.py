@@ -125,7 +125,7 @@ def test_frames_with_a_time_index_need_no_times():
 
 
 def test_what_has_no_clock_is_refused():
-    with pytest.raises(ValueError, match=r"nothing says how long each x lasts; give times= or fps="):
+    with pytest.raises(ValueError, match=r"nothing says how long each x lasts; give times or fps"):
         dropdtw.cost([[1.0, 2.0]], 0.5, per="second")
     with pytest.raises(ValueError, match="nothing says how long each x lasts"):
         dropdtw.align([1.0], [1.0, 2.0], 0.5, per="second", times=([1.0], None))

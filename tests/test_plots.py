@@ -1,5 +1,8 @@
 """Plots of signals, posteriors and orders: what is drawn is what was found."""
 
+import io
+import re
+
 import numpy as np
 import pytest
 
@@ -85,6 +88,27 @@ def test_dates_have_round_ticks(plot, step, texts):
     for ax in (plot.alignment(a), plot.linked(np.zeros(3), np.zeros(25), a)):
         shown = [tick.get_text() for tick in ax.get_xticklabels()]
         assert [text for text in shown if text in texts] == texts
+
+
+DAYS = np.timedelta64(1, "D") / np.timedelta64(1, "s")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "texts"),
+    [
+        (np.arange(1, 60), ["08:00:10", "20", "30", "40", "50", "08:01"]),
+        (np.r_[np.linspace(0.04, 15), np.linspace(90.04, 107)], ["08:00:00", "08:00:07", "08:00:15", "08:01:38"]),
+        (np.r_[0:15, 2 * DAYS : 2 * DAYS + 15], ["May-01 08:00:00", "May-01 08:00:07", "May-01 08:00:14", "May-03 08"]),
+        (np.linspace(0.1, 3.7, 90) * DAYS, ["May-02", "03", "04", "05"]),
+    ],
+    ids=["seconds", "a gap", "two days", "warns not"],
+)
+def test_the_first_tick_of_a_time_axis_is_complete(plot, seconds, texts, recwarn):
+    times = np.datetime64("2024-05-01T08:00") + (seconds * 1000).astype("m8[ms]")
+    ax = plot.alignment(dropdtw.align(np.zeros(3), np.zeros(len(times)), times=times))
+    shown = [tick.get_text() for tick in ax.get_xticklabels()]
+    assert all(map(str.startswith, shown, texts)), shown
+    assert not recwarn.list
 
 
 def test_time_axes_have_a_name(plot):
@@ -345,3 +369,19 @@ def test_words_are_framed_where_they_are_spoken_and_hatched_where_not(axes, plot
     assert [t.get_text() for t in axes.get_yticklabels()] == ["so", "not", "yes"]
     assert legend(axes) == ["spoken", "not spoken, or not in the text"]
     assert axes.images[0].get_array().shape == (3, 6)
+
+
+def test_alignments_with_times_share_an_axis(axes, plot):
+    found = {name: dropdtw.align([0.0, 1.0], [0.0, 0.5, 1.0], fps=fps) for name, fps in (("slow", 1), ("fast", 2))}
+    axes = plot.compare(found, axes=axes.figure.subplots(2, 1, sharex=True))
+    assert [ax.get_xlabel() for ax in axes][-1].endswith("(seconds)")
+
+
+def test_hatch_lines_are_opaque_in_svg_files(axes):
+    """The renderer gives a pattern with its own face the face's transparency, so the hatch is drawn without a face."""
+    ax = dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3).plot(axes)
+    file = io.StringIO()
+    ax.figure.savefig(file, format="svg")
+    styles = re.findall(r'style="([^"]*fill: url\(#[^"]*)"', file.getvalue())
+    assert styles
+    assert not any("opacity" in style for style in styles)

@@ -277,3 +277,10 @@ def test_ticks_that_a_gap_brings_together_are_left_out():
     times = np.r_[np.arange(0, 18.0), np.arange(61.0, 80)]  # the last x before the gap lasts 43 s, and is 1 wide
     ax = plot.alignment(dropdtw.solve(np.ones((3, 37)), 0.5, times=times))
     assert [text.get_text() for text in ax.get_xticklabels()] == ["0", "20", "80"]  # 40 and 60 lie beside 20
+
+
+def test_runs_of_drops_have_times():
+    a = dropdtw.align([1.0, 2.0], [9.0, 1.0, 9.0, np.nan, 9.0, 2.0], 0.5, missing="drop", times=np.arange(6) * 10.0)
+    found = [(*run, run.start_time, run.stop_time) for run in a.dropped_runs()]
+    assert found == [(-1, 0, 1, 0.0, 10.0), (-1, 2, 3, 20.0, 30.0), (-1, 4, 5, 40.0, 50.0)]
+    assert dropdtw.align([1.0], [1.0]).dropped_runs() == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from reproduction.commands import music, orders, steps, tmnist, video
+from reproduction.commands import jigsaws, music, orders, steps, tmnist, video
 
 app = typer.Typer(
     name="python -m reproduction",
@@ -25,3 +25,4 @@ app.command(epilog="Example: python -m reproduction penn --data DIR --out runs/p
 app.command(epilog="Example: python -m reproduction ave --data DIR --jobs 8 --out runs/ave")(video.ave)
 app.command(epilog="Example: python -m reproduction orders --data DIR --out runs/orders")(orders.orders)
 app.command(epilog="Example: python -m reproduction music --folder DIR --out runs/music")(music.music)
+app.command(epilog="Example: python -m reproduction jigsaws --folder DIR --jobs 2 --out runs/jigsaws")(jigsaws.jigsaws)

@@ -184,7 +184,7 @@ def compare_methods(
 
     def result(chosen: Sequence[float | str], found: Sequence[Found]) -> Inference:
         every = [one for some in found for one in some]
-        return Inference(tuple(chosen), scores(every, mode), _by_video(every, mode))
+        return Inference(tuple(chosen), scores(every, mode), by_video(every, mode))
 
     nothing: list[Found] = [[(v, np.full(len(v.frames), BACKGROUND), None) for v in fold.test] for fold in folds]
     table = {"all background": result((), nothing)}
@@ -229,7 +229,7 @@ def _rows(fold: Fold, video: StepVideo, name: str, setting: float) -> Array:
     return by_method(fold.cost(video), name, setting)
 
 
-def _by_video(found: Found, mode: Mode) -> Array:
+def by_video(found: Found, mode: Mode) -> Array:
     """Accuracy, IoU, F1@50 of segments and edit score of each video, (V, 4). The last two always count by step."""
     values = []
     for video, rows, _ in found:

@@ -101,7 +101,7 @@ def table(number: str, ours: Mapping[str, Array], data: str, reference: Array) -
     columns = [k for k in range(3) if any(cells[k] != paper.NONE for cells in printed.values())]
     rows = []
     for name in names:
-        mine = [*cells(ours[name], 1), *_differences(ours[name], reference)] if name in ours else ["–"] * 6
+        mine = [*cells(ours[name], 1), *differences(ours[name], reference)] if name in ours else ["–"] * 6
         theirs = [_paper(printed[name][k]) if name in printed else "–" for k in columns]
         rows.append([shown.get(name, name), *mine, *theirs])
     head = ["", "recall", "accuracy", "IoU", "Δ recall", "Δ accuracy", "Δ IoU"]
@@ -113,7 +113,8 @@ def table(number: str, ours: Mapping[str, Array], data: str, reference: Array) -
     return Table(caption, head, rows, quoted=[k for k, name in enumerate(names) if name not in ours])
 
 
-def _differences(values: Array, reference: Array) -> list[str]:
+def differences(values: Array, reference: Array) -> list[str]:
+    """The `paired` differences as cells of a table; dashes for the reference itself."""
     if np.array_equal(values, reference):
         return ["–"] * 3
     found = paired(values, reference)

@@ -7,7 +7,7 @@ Dvornik et al., "Drop-DTW: Aligning Common Signal Between Sequences While Droppi
 - `align` takes two sequences, `solve` a matrix of match costs. Both return an `Alignment`, which lists its
   `Segment`s.
 - `Aligner` holds the options of all these functions as one value; they are its methods.
-- `distance`, `cost` and `pairwise` return costs only.
+- `alignments` aligns all pairs of sequences. `distance`, `cost` and `pairwise` return costs only.
 - `posterior` returns the probability of every match and every drop, as a `Posterior`.
 - `suggest_drop` suggests a drop cost and gives reasons, as a `Suggestion`.
 - `nearest` finds the sequences of a corpus that are closest to a query and returns a `Nearest`. An `Index` prepares a
@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING
 
 from dropdtw import costs, drops, orders, windows
 from dropdtw.aligner import Aligner
-from dropdtw.api import align, cost, distance, pairwise, posterior, solve
+from dropdtw.api import align, alignments, cost, distance, pairwise, posterior, solve
 from dropdtw.results.alignment import Alignment, Segment
 from dropdtw.results.posterior import Posterior
 from dropdtw.search.averages import Barycenter, barycenter
@@ -88,6 +88,7 @@ __all__ = [
     "StreamState",
     "Suggestion",
     "align",
+    "alignments",
     "barycenter",
     "cost",
     "costs",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from inspect import Parameter, signature
 from math import inf
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -21,7 +21,7 @@ from dropdtw.problem.inputs import Array
 from dropdtw.problem.options import OPTIONS, Options, PairOptions
 from dropdtw.problem.problem import Problem
 from dropdtw.problem.spec import Spec, warn_of_drop
-from dropdtw.problem.warn import warn
+from dropdtw.problem.warn import warn, warn_of_hard_gamma
 from dropdtw.results.alignment import Alignment
 from dropdtw.results.posterior import Posterior
 from dropdtw.search.averages import barycenter
@@ -29,6 +29,7 @@ from dropdtw.search.find import find
 from dropdtw.search.nearest import nearest
 from dropdtw.search.online import Online
 from dropdtw.search.pairwise import all_pairs
+from dropdtw.search.paths import all_alignments
 from dropdtw.search.suggest import TRUSTED, Suggestion, suggest_drop, suggestion
 
 _MINIMUM = ("reducer", "gamma", "normalize")
@@ -157,9 +158,11 @@ class Aligner(Options):
 
     def _warn_of_costs(self, problem: Problem) -> None:
         if problem.given.match.least >= 0 or 0 <= problem.C.min() < inf:
+            advice = "subtract from the match costs what a match may cost, or use 'drop_dtw'"
+            if problem.symbols is not None:
+                advice = "give equal symbols a negative cost, as in match=lambda a, b: -1 if a == b else 1"
             warn(
-                "every match cost is ≥ 0, so under 'smith_waterman' no alignment is better than an empty one; "
-                "subtract from the match costs what a match may cost, or use 'drop_dtw'"
+                "every match cost is ≥ 0, so under 'smith_waterman' no alignment is better than an empty one; " + advice
             )
 
     def distance(
@@ -211,10 +214,23 @@ class Aligner(Options):
         executor: str | None = None,
     ) -> Array:
         """`dropdtw.pairwise`. Raises ValueError if the aligner has an option that cannot fit all pairs."""
-        self._refuse(
-            "pairwise", *(name for name in OPTIONS if name not in ("drop_x", "drop_z", *PairOptions.__annotations__))
-        )
+        self._refuse_of_one_pair("pairwise")
         return all_pairs(self._by(executor).limited(max_cost), Zs, Xs, n_jobs, progress)
+
+    def alignments(
+        self,
+        Zs: Sequence[npt.ArrayLike],
+        Xs: Sequence[npt.ArrayLike] | None = None,
+        *,
+        fps: Fps = None,
+        n_jobs: int | None = -1,
+        progress: Progress = None,
+        executor: str | None = None,
+    ) -> list[list[Alignment]]:
+        """`dropdtw.alignments`. Raises ValueError if the aligner has an option that cannot fit all pairs."""
+        self._refuse_of_one_pair("alignments")
+        align = partial(self.align, fps=fps, executor=executor)
+        return all_alignments(align, Zs, Xs, n_jobs, progress)
 
     def posterior(
         self,
@@ -258,8 +274,14 @@ class Aligner(Options):
 
     def suggest(self, Z: npt.ArrayLike, X: npt.ArrayLike | None = None) -> Suggestion:
         """`dropdtw.suggest_drop`: a drop cost for these sequences, or for match costs."""
-        matching = self.spec.matching._asdict()
-        return suggest_drop(Z, X, match=self.spec.match, drop_z=self.drop_z is not None, window=self.window, **matching)
+        how = {"match": self.spec.match, "window": self.window, "missing": self.missing, **self.spec.matching._asdict()}
+        return suggest_drop(Z, X, drop_z=self.drop_z is not None, **how)
+
+    def _refuse_of_one_pair(self, verb: str) -> None:
+        """Raise if an option is set that belongs to one pair of sequences."""
+        self._refuse(
+            verb, *(name for name in OPTIONS if name not in ("drop_x", "drop_z", *PairOptions.__annotations__))
+        )
 
     def _refuse(self, verb: str, *refused: str) -> None:
         """Raise if an option is set that the verb cannot use."""
@@ -277,7 +299,10 @@ class Aligner(Options):
 
 def _made(verb: Callable[..., Any], *drops: Any, **options: Any) -> Aligner:
     refuse_keywords(verb, options)
-    return Aligner(*drops, **options)
+    made = Aligner(*drops, **options)
+    if "reducer" in signature(verb).parameters:
+        warn_of_hard_gamma(made.reducer, made.gamma)
+    return made
 
 
 _cached = lru_cache(maxsize=512, typed=True)(_made)

@@ -1,7 +1,8 @@
 """The public functions: they take sequences or match costs and return an alignment, a cost or a distribution.
 
-`align` and `distance` take two sequences, `pairwise` takes lists of sequences, `solve` and `cost` take match costs, and
-`posterior` takes either. They share their options, which `solve` explains: each is a method of `Aligner(**options)`.
+`align` and `distance` take two sequences, `alignments` and `pairwise` take lists of sequences, `solve` and `cost` take
+match costs, and `posterior` takes either. They share their options, which `solve` explains: each is a method of
+`Aligner(**options)`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,15 @@ from dropdtw.drops import DropCost
 from dropdtw.files.progress import Progress
 from dropdtw.problem.clock import Fps, Times
 from dropdtw.problem.inputs import Array
-from dropdtw.problem.options import CostOptions, DistanceOptions, PairOptions, PathOptions, SequenceOptions, takes
+from dropdtw.problem.options import (
+    CostOptions,
+    DistanceOptions,
+    PairOptions,
+    PathOptions,
+    PathsOptions,
+    SequenceOptions,
+    takes,
+)
 from dropdtw.results.alignment import Alignment
 from dropdtw.results.posterior import Posterior
 
@@ -347,3 +356,48 @@ def pairwise(
     return aligner_of(pairwise, drop_x, drop_z, options).pairwise(
         Zs, Xs, max_cost=max_cost, n_jobs=n_jobs, progress=progress, executor=executor
     )
+
+
+@takes(PathsOptions)
+def alignments(
+    Zs: Sequence[npt.ArrayLike],
+    Xs: Sequence[npt.ArrayLike] | None = None,
+    drop_x: DropCost = None,
+    drop_z: DropCost = None,
+    *,
+    fps: Fps = None,
+    n_jobs: int | None = -1,
+    progress: Progress = None,
+    executor: str | None = None,
+    **options: Unpack[PathsOptions],
+) -> list[list[Alignment]]:
+    """Find the best alignments of all pairs of sequences: entry `[a][b]` is `align(Zs[a], Xs[b], ...)`.
+
+    If you need only the costs, `dropdtw.pairwise` is much faster. All alignments are kept in memory.
+
+    Parameters
+    ----------
+    Zs, Xs : lists of n and m sequences, as in `dropdtw.align`. Without Xs, Zs is aligned with itself.
+    fps : elements per second of all X; a tuple (z, x) for both sides. Data frames keep their times without it.
+    n_jobs, progress : as in `dropdtw.pairwise`. Pairs with fewer than about 65,000 cells run in one thread.
+    match, missing : as in `dropdtw.align`.
+    drop_x, drop_z, method, one_to_many, many_to_one, contiguous, open_x, open_z, warp, window, threshold, executor : as
+        in `dropdtw.solve`. Rules such as "percentile:30" are evaluated for each pair.
+
+    Returns
+    -------
+    A list of n lists of m `dropdtw.Alignment`s.
+
+    Raises
+    ------
+    ValueError : if an argument or a sequence is invalid, or if a pair has no alignment; the message names the pair.
+
+    >>> import dropdtw
+    >>> found = dropdtw.alignments(["GATTACA", "GATCA"], drop_x=1, drop_z=1, method="needleman_wunsch")
+    >>> [[a.cost for a in row] for row in found]
+    [[0.0, 2.0], [2.0, 0.0]]
+    >>> found[0][1].dropped_z.nonzero()[0]
+    array([3, 4])
+    """
+    aligner = aligner_of(alignments, drop_x, drop_z, options)
+    return aligner.alignments(Zs, Xs, fps=fps, n_jobs=n_jobs, progress=progress, executor=executor)

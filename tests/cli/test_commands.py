@@ -16,7 +16,7 @@ import typer
 
 import dropdtw
 from cli_cases import call, run
-from dropdtw import cli
+from dropdtw import cli, speech, text
 from dropdtw.cli import options
 from dropdtw.cli.app import app
 from dropdtw.cli.panels import ADVANCED, COMMON
@@ -40,6 +40,7 @@ def folder(tmp_path, monkeypatch):
     np.save(tmp_path / "truth.npy", truth)
     (tmp_path / "empty.txt").write_text("...\n\n")
     (tmp_path / "plain.srt").write_text("no times\n")
+    (tmp_path / "talk.mp4").touch()
     (tmp_path / "talk.csv").write_text("at,text\n1,Hello\n")
     (tmp_path / "corpus").mkdir()
     for k in range(9):
@@ -202,6 +203,12 @@ WRONG = {
     "which format": (["chapters", STEPS, TALK, "--out", "a.txt"], "add --format json|csv|srt|vtt|ffmetadata"),
     "model": (["chapters", STEPS, TALK, "--model", "no-such-folder"], "give 'wordllama' or the folder of"),
     "no recording": (["chapters", STEPS, TALK, "-o", "a.html", "--recording", "b.mp4"], "b.mp4, which is not a file"),
+    "subtitles": (["chapters", STEPS, "talk.mp4"], "talk.mp4 is a recording; give its subtitles"),
+    "transcribe": (["chapters", STEPS, "talk.mp4"], "with --whisper FOLDER, a model for faster-whisper (pip install"),
+    "swapped": (["chapters", "talk.mp4", STEPS], "talk.mp4 is a recording, not a list of steps; give STEPS first"),
+    "gone": (["chapters", STEPS, "gone.mp4"], "there is no file gone.mp4"),
+    "whisper": (["chapters", STEPS, TALK, "--whisper", "x"], "omit --whisper, or give a recording"),
+    "no whisper": (["chapters", STEPS, "talk.mp4", "--whisper", "x"], "the model is 'x', which is not a folder"),
     "skip": (["chapters", STEPS, TALK, "--skip", "-1"], "Invalid value for '--skip'"),
     "no drop_z": (["chapters", STEPS, TALK, "--drop-z", "0.2"], "No such option: --drop-z"),
     "no engine": (["chapters", STEPS, TALK, "--engine", "ray"], "No such option: --engine"),
@@ -315,6 +322,38 @@ def test_chapters_plays_a_recording_and_titles_its_page(folder):
     page = run("chapters", STEPS, TALK, "--format", "html", *site).stdout
     assert "<h1>Tires</h1>" in page
     assert 'href="https://x.org/1#t=35"' in page
+
+
+@pytest.mark.usefixtures("wordllama")
+def test_chapters_transcribes_a_recording(folder, monkeypatch, capsys):
+    Path("talk.mp3").touch()
+    said = [word for s in text.sentences(text.read_subtitles(Path(TALK).read_text())) for word in spoken(s)]
+    asked = []
+
+    def transcribe(recording, model):
+        asked.append((recording, model))
+        return speech.Transcript(tuple(said))
+
+    monkeypatch.setattr(speech, "transcribe", transcribe)
+    code, out, _ = call(monkeypatch, capsys, "chapters", STEPS, "talk.mp3", "--whisper", "here", "--out", "a.html")
+    assert (code, asked) == (0, [("talk.mp3", "here")])
+    assert "6 of 7 steps found among" in out
+    assert re.search(r"1  Take the wheel off the bike +0:35 +0:46", out)
+    assert '<audio id="media" src="talk.mp3"' in Path("a.html").read_text()
+    said.clear()
+    code, _, err = call(monkeypatch, capsys, "chapters", STEPS, "talk.mp3", "--whisper", "here")
+    assert code == 2
+    assert "no word was heard in talk.mp3" in err
+
+
+def spoken(sentence):
+    """The words of a sentence, each with an equal share of its time."""
+    words = sentence.text.split()
+    share = (sentence.stop - sentence.start) / len(words)
+    return [
+        speech.SpokenWord(sentence.start + k * share, sentence.start + (k + 1) * share, word)
+        for k, word in enumerate(words)
+    ]
 
 
 @pytest.mark.usefixtures("wordllama")

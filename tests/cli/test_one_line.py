@@ -87,6 +87,7 @@ def test_a_mistake_is_one_line(folder, monkeypatch, capsys, case):
     assert reason in err
 
 
+@pytest.mark.skipif(os.name != "posix", reason="descriptors have no names here")
 def test_a_talk_may_come_through_a_pipe(folder, monkeypatch, capsys):
     """As in `dropdtw chapters steps.txt <(…)`."""
     pytest.importorskip("wordllama", reason="wordllama is not installed")
@@ -99,6 +100,7 @@ def test_a_talk_may_come_through_a_pipe(folder, monkeypatch, capsys):
     assert "among 1 sentences" in out
 
 
+@pytest.mark.skipif(os.name != "posix", reason="descriptors have no names here")
 def test_a_sequence_may_come_through_a_pipe(folder, monkeypatch, capsys):
     near, far = os.pipe()
     os.write(far, b"1.5,2\n3,4\n")

@@ -29,6 +29,7 @@ def stored(tmp_path, monkeypatch):
     [
         dropdtw.Aligner(0.5, match="sqeuclidean", window=4, method="steps"),
         dropdtw.Aligner("percentile:30", 0.4, open_x=0.1, warp=0.2, window=0.9, reducer="soft"),
+        dropdtw.Aligner(0.3, anchors=[(0, 1), (2, 3)]),
         dropdtw.Aligner(),
     ],
     ids=repr,
@@ -74,3 +75,35 @@ def test_what_a_flag_cannot_say_is_refused(stored, aligner, says, monkeypatch, c
     code, _, told = call(monkeypatch, capsys, "align", "Z.npy", "X.npy", "--settings", "a.json")
     assert code == 2
     assert says in told
+
+
+def test_anchors_and_costs_by_the_second(stored, monkeypatch, capsys):
+    for said in ("0,1 2,4", "[[0, 1], [2, 4]]", "(0,1),(2,4)"):
+        run(
+            "align",
+            "Z.npy",
+            "X.npy",
+            "--drop-x",
+            "0.5",
+            "--anchors",
+            said,
+            "--per",
+            "second",
+            "--fps",
+            "4",
+            "--out",
+            "a.json",
+        )
+        found = json.loads(Path("a.json").read_text())
+        a = dropdtw.align(Z, X, 0.5, anchors=[(0, 1), (2, 4)], per="second", fps=4)
+        assert (found["cost"], found["pairs"]) == (a.cost, a.pairs.tolist())
+    for flags, says in [
+        (["--anchors", "1"], "--anchors is '1'; give pairs of indices, counted from 0: z_3 with x_40 is 3,40"),
+        (["--anchors", "0,9"], "--anchors is (0, 9)"),
+        (["--anchors", "0,3 1,2"], "cross; remove one of them"),
+        (["--per", "second"], "--per is 'second', but nothing says how long each x lasts; give --time or --fps"),
+        (["--per", "minute"], "--per is 'minute'; give 'second'"),
+    ]:
+        code, _, told = call(monkeypatch, capsys, "align", "Z.npy", "X.npy", "--drop-x", "0.5", *flags)
+        assert code == 2
+        assert says in told

@@ -233,6 +233,7 @@ POISON = """
 import os, signal, sys
 from pathlib import Path
 import numpy as np
+from dropdtw.corpus import engines
 from dropdtw.corpus.shards import open_corpus
 from dropdtw.corpus.engines import Engine
 from dropdtw.corpus.run import run
@@ -247,6 +248,7 @@ class Poison(Localize):
             os.kill(os.getpid(), signal.SIGKILL)
         return super().do(number, threads)
 
+engines.RETRIES = 1
 folder = Path(sys.argv[1])
 task = Poison(np.load(folder / "steps.npy"), open_corpus(folder / "c", 1000), Spec.of(drop_x=0.5), "cpu")
 try:
@@ -262,9 +264,9 @@ def test_a_shard_that_kills_every_worker_ends_the_run(tmp_path):
     np.save(tmp_path / "steps.npy", STEPS)
     script = POISON.replace("sys.argv[1]", repr(str(tmp_path)))  # workers have their own arguments
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=200, check=True)
-    assert "a shard has killed its worker 4 times" in done.stdout
+    assert "a shard has killed its worker 2 times" in done.stdout
     assert "run the same call again to resume" in done.stdout
-    assert (tmp_path / "tries").read_text() == "xxxx"
+    assert (tmp_path / "tries").read_text() == "xx"
     moves = {"many_to_one": True, "contiguous": False}
     assert dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_x=0.5, **moves).rows == 12
 

@@ -57,7 +57,7 @@ def test_other_refusals(tmp_path):
     corpus(tmp_path / "c", 3)
     with pytest.raises(TypeError, match=r"a corpus has no option drop_y; did you mean drop_[xz]"):
         dropdtw.corpus.localize(STEPS, tmp_path / "c", tmp_path / "out", drop_y=1)
-    with pytest.raises(ValueError, match=r"steps has 5 features and .* has 6; both need the same number"):
+    with pytest.raises(ValueError, match=r"steps has 5 features and .* has 6 features; both need the same"):
         dropdtw.corpus.localize(STEPS[:, :5], tmp_path / "c", tmp_path / "out")
     with pytest.raises(ValueError, match=r"queries has 5 features and .* has 6"):
         dropdtw.corpus.retrieve([("q", STEPS[:, :5])], tmp_path / "c", tmp_path / "out", **BOTH)
@@ -90,7 +90,7 @@ def test_other_refusals(tmp_path):
     ("records", "options", "message"),
     [
         ([], {}, "there are no records to write"),
-        ([("a",)], {}, r"record 0 has 1 parts; give \(id, X\) or \(id, X, steps\)"),
+        ([("a",)], {}, r"record 0 has 1 parts; give \(id, X\), \(id, X, steps\) or"),
         ([("a", [[1.0]]), ("b", np.full((2, 2), np.nan))], {}, r"feature sequence of record 1 has NaN"),
         ([("a", [[1.0]])], {"group": 0}, "group is 0"),
         (

@@ -1,6 +1,5 @@
 """The compiled executor against the reference: every table, reducer and precision, at awkward sizes."""
 
-import os
 import signal
 import threading
 import time
@@ -307,7 +306,7 @@ def test_every_built_in_table_has_a_kernel():
 
 
 def interrupt_after(seconds):
-    timer = threading.Timer(seconds, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer = threading.Timer(seconds, lambda: signal.raise_signal(signal.SIGINT))
     timer.start()
     return timer
 

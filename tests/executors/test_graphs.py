@@ -1,7 +1,6 @@
 """The compiled executor on graphs against the reference: every option, reducer and precision."""
 
 import itertools
-import os
 import signal
 import threading
 import time
@@ -417,7 +416,7 @@ def test_ctrl_c_is_answered(work):
         "batch": lambda: cpu.run_batch(table, soft_min(0.1), padded, graphs=[graph] * 64, gradient=True, threads=2),
     }
     cpu.run_graph(table, graph, hard_min, random_costs(rng, K=12))  # builds the plan
-    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer = threading.Timer(0.3, lambda: signal.raise_signal(signal.SIGINT))
     timer.start()
     start = time.monotonic()
     try:

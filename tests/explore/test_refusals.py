@@ -30,7 +30,7 @@ def test_the_token_opens_and_nothing_else(client, path):
         assert refused(client.get(path, token=token), 403, "token")
 
 
-@pytest.mark.parametrize("path", ["align", "posterior", "explain", "suggest", "export", "aligner", "open"])
+@pytest.mark.parametrize("path", ["align", "posterior", "explain", "suggest", "export", "chapters", "aligner", "open"])
 def test_questions_need_the_token_too(client, path):
     assert refused(client.post(path, {}, token="wrong"), 403, "token")
     assert refused(client.get(path), 405, "Not Allowed")
@@ -125,6 +125,17 @@ def test_other_kinds_of_bodies_are_refused(client):
 @pytest.mark.parametrize(("i", "j"), [(4, 0), (0, 57), (-1, 0), (0.5, 0), ("0", 0), (None, 0)])
 def test_cells_that_there_are_not_are_refused(client, i, j):
     assert refused(client.post("explain", {"settings": FIRST, "i": i, "j": j}), 400, "an integer")
+
+
+@pytest.mark.parametrize("kind", [None, 5, ["html"]])
+def test_formats_of_chapters_have_names(client, kind):
+    assert refused(client.post("chapters", {"settings": FIRST, "kind": kind}), 400, "kind is not a string")
+
+
+def test_what_is_no_talk_has_no_chapters(client):
+    assert (
+        "start the explorer with a list of steps and subtitles" in client.ask("chapters", FIRST, kind="json")["error"]
+    )
 
 
 def test_other_addresses_and_costs_are_refused(client):

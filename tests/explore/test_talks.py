@@ -1,5 +1,6 @@
 """Steps and a talk in the explorer, made data, and names."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from cli_cases import call
 from dropdtw import text
 from dropdtw.explore import talks
 from dropdtw.explore.session import Session
+from dropdtw.explore.settings import Choice
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 STEPS, TALK = str(EXAMPLES / "chapters" / "steps.txt"), str(EXAMPLES / "chapters" / "talk.srt")
@@ -39,9 +41,40 @@ def test_a_page_gets_names_sentences_and_times():
 def test_the_code_of_a_talk_gives_what_is_shown(steps):
     talk = TALK if steps == STEPS else str(EXAMPLES / "orders" / "talk.srt")
     session = Session(talks.read_talk(steps, talk))
-    scope = {}
-    exec(session.code(session.first), scope)
-    assert scope["a"].cost == pytest.approx(session.alignment(session.first).cost, rel=1e-12)
+    opened = replace(session.first, open_x=0.01, drop_x=Choice("percentile", 10.0))
+    for settings in (session.first, replace(session.first, drop_x=Choice("constant", 0.6)), opened):
+        scope = {}
+        exec(session.code(settings), scope)
+        a = session.alignment(settings)
+        shown = {(f.index, f.sentences[0]) for f in talks.chapters(settings, session.data, a) if f.found}
+        assert shown == {(f.index, f.sentences[0]) for f in scope["found"] if f.found}
+        assert shown <= {(i, first) for i, first, _ in a.visits}
+        assert len(shown) > 3
+    assert "aligner" not in session.code(session.first)
+
+
+@pytest.mark.parametrize("change", [{"contiguous": False}, {"method": "dtw", "drop_x": Choice(), "drop_z": Choice()}])
+def test_what_find_steps_cannot_be_told_is_code_for_solve(change):
+    session = Session(talks.read_talk(STEPS, TALK))
+    settings, scope = replace(session.first, **change), {}
+    exec(session.code(settings), scope)
+    assert scope["a"].cost == pytest.approx(session.alignment(settings).cost, rel=1e-12)
+
+
+def test_chapters_are_those_of_the_command(capsys):
+    session = Session(talks.read_talk(STEPS, TALK))
+    exec(session.code(session.first), {})
+    assert session.chapters(session.first, "youtube")["content"] == capsys.readouterr().out[:-1]
+    lines = session.chapters(session.first, "youtube")["content"].splitlines()
+    assert lines[:2] == ["0:00 Introduction", "0:35 Take the wheel off the bike"]
+    page = session.chapters(session.first, "html")["content"]
+    assert "<h1>steps.txt × talk.srt</h1>" in page
+    assert "closest: " in page
+    with pytest.raises(ValueError, match="'docx'; choose one of json"):
+        session.chapters(session.first, "docx")
+    demo = Session(talks.demo())
+    with pytest.raises(ValueError, match="chapters are for steps and a talk"):
+        demo.chapters(demo.first, "json")
 
 
 def test_the_demo_needs_no_files_finds_its_steps_and_can_be_made_again():

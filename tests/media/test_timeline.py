@@ -10,7 +10,7 @@ import pytest
 
 from dropdtw.media.edits import Edits
 from dropdtw.media.output import Setting, write_edits
-from dropdtw.media.timeline import RATES, Recording, kept, standard_rate, to_cut, tracks
+from dropdtw.media.timeline import RATES, Recording, kept, look_swapped, standard_rate, to_cut, tracks
 
 FILM = Recording("monday.mp4", "file:///films/monday.mp4", Fraction(25))
 CUT = Recording("cut & final.mp4", "file:///films/cut%20%26%20final.mp4", Fraction(25))
@@ -61,6 +61,16 @@ def test_the_recording_with_extras_is_cut_and_of_two_it_is_b():
     assert kept(longer, 0) == [(0, 10), (20, 30)]
     assert kept(EDITS, 1) == [(0, 21.4), (30, 38)]
     assert "atrim=start=20.000" in write_edits(longer, "ffmpeg")
+
+
+def test_arguments_look_swapped_if_a_has_nearly_all_extras():
+    def extras(a, b):
+        return Edits.of_same([((0, 10), (0, 10), 0.9), ((10 + a, 30 + a), (10 + b, 30 + b), 0.9)], (30 + a, 30 + b))
+
+    assert look_swapped(extras(20, 2))
+    assert look_swapped(extras(20, 0))
+    assert not any(map(look_swapped, (extras(20, 20), extras(2, 20), extras(5, 2), extras(0, 0))))
+    assert not look_swapped(Edits.of_same([], (60, 5)))
 
 
 def test_frame_rates_are_those_of_editors():

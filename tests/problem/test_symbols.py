@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import warnings
 from collections import defaultdict
 from functools import cache
 from itertools import product
@@ -226,3 +227,52 @@ def test_kernels_compare_codes(shape, match, side):
 
 def ord_of(letters):
     return np.array([ord(letter) for letter in letters], np.float32)
+
+
+def test_numbers_compared_by_equal_are_the_symbols_of_a_result():
+    for Z, X in (([60, 64, 67], [72, 64, 67]), (np.array([60, 64, 67]), pd.Series([72, 64, 67]))):
+        a = dropdtw.align(Z, X, 0.4, 0.4, method="needleman_wunsch", match="equal")
+        assert a.text().splitlines()[0] == "60 -- 64 67"
+        assert a.to_columns()["x_symbol"] == [72, None, 64, 67]
+    assert dropdtw.align(np.eye(3), np.eye(3), match="equal").symbols is None
+
+
+def test_letters_among_words_warn():
+    with pytest.warns(UserWarning, match=r"^X is a string, so its letters are aligned; pass X.split\(\) for words$"):
+        dropdtw.align(["we", "go"], "we go", 0.4, 0.4)
+    with pytest.warns(UserWarning, match=r"^Zs\[1\] is a string"):
+        dropdtw.pairwise([["we", "go"], "we go"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        dropdtw.align(list("wego"), "we go", 0.4, 0.4)
+        dropdtw.align(["we", "go"], ["we", "go"])
+
+
+def test_smith_waterman_needs_rewards_and_says_how_to_give_them():
+    with pytest.warns(UserWarning, match="give equal symbols a negative cost, as in match=lambda a, b: -1 if a == b"):
+        dropdtw.align("GATTACA", "CTTAG", 1, 1, method="smith_waterman")
+    found = dropdtw.align("GATTACA", "CTTAG", 1, 1, method="smith_waterman", match=lambda a, b: -1 if a == b else 1)
+    assert (found.cost, found.pairs.tolist()) == (-3, [[2, 1], [3, 2], [4, 3]])
+
+
+def test_results_show_symbols():
+    a = dropdtw.align(["we", "go"], ["we", "um", "go"], 0.4, 0.4)
+    assert str(a.explain(1)).startswith("x_1 ('um') is dropped for 0.4; matching it to z_")
+    assert str(a.explain(z=1)).startswith("z_1 ('go') is matched to x_2 ('go') for 0;")
+    p = a.posterior()
+    assert p.to_columns()["x_symbol"] == ["we", "um", "go"]
+    found = a.to_columns(posterior=p)
+    assert found["what"] == ["match", "drop_x", "match"]
+    assert found["probability"] == [p.match[0, 0], p.drop_x[1], p.match[1, 2]]
+    short = dropdtw.align("ab", "a", 0.4, 0.4)
+    q = short.posterior()
+    assert short.to_columns(posterior=q)["probability"] == [q.match[0, 0], q.drop_z[1]]
+    with pytest.raises(ValueError, match=r"posterior is that of \(2, 3\) elements, and this alignment of \(2, 2\)"):
+        dropdtw.align("ab", "ab").to_columns(posterior=p)
+
+
+def test_axes_show_symbols_if_there_are_few():
+    pytest.importorskip("matplotlib").use("Agg")
+    ax = dropdtw.align(["we", "go"], ["we", "um", "go"] * 20, 0.4, 0.4).plot()
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["we", "go"]
+    assert "um" not in [text.get_text() for text in ax.get_xticklabels()]

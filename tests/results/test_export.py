@@ -55,8 +55,9 @@ def test_a_saved_result_comes_back(result, tmp_path):
 @pytest.mark.parametrize("result", results(), ids=repr)
 def test_frame_and_csv_hold_the_same_table(result, tmp_path):
     frame, columns = result.to_frame(), result.to_columns()
-    rows = list(csv.DictReader(io.StringIO(result.to_csv(tmp_path / "t.csv"))))
-    assert (tmp_path / "t.csv").read_text() == result.to_csv()
+    rows = list(csv.DictReader(io.StringIO(result.to_csv())))
+    assert result.to_csv(tmp_path / "t.csv") is result.to_json(tmp_path / "t.json") is None
+    assert [(tmp_path / name).read_text() for name in ("t.csv", "t.json")] == [result.to_csv(), result.to_json()]
     assert list(frame.columns) == list(columns)
     assert len(frame) == len(rows) == len(next(iter(columns.values())))
     for name, values in columns.items():

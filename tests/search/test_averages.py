@@ -309,3 +309,8 @@ WRONG = {
 def test_messages_say_what_arrived_and_what_to_do(args, options, says):
     with pytest.raises(ValueError, match=says):
         barycenter(*args, **options)
+
+
+def test_symbols_have_no_mean():
+    with pytest.raises(ValueError, match=r"series holds symbols, which have no mean; use .*pairwise\(series"):
+        dropdtw.barycenter(["GATTACA", "GATCA"])

@@ -1,5 +1,6 @@
 """Occurrences of a query against exhaustive enumeration, executors against each other, and the laws of `find`."""
 
+import os
 import pickle
 import signal as signals
 import subprocess
@@ -265,6 +266,7 @@ def test_progress_counts_the_signal():
     assert seen[-1] == (1000, 1000)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="on Windows, only a console sends Ctrl-C to another process")
 def test_ctrl_c_is_answered():
     code = (
         "import signal, numpy as np, dropdtw\n"

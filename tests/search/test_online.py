@@ -356,3 +356,48 @@ def test_a_stream_drops_at_the_prices_it_was_given_first():
     for x in (0.0, 1.0):
         o.push(x)
     assert o.finish().cost == 0.5
+
+
+SYMBOLIC = {
+    "equal": ("GATTACA", "GATCATA", "equal"),
+    "auto": ("GATTACA", "GCATTTACA", "auto"),
+    "words": (["we", "choose", "to", "go"], ["um", "we", "choose", "um", "to", "go"], "auto"),
+    "table": ("GATA", "AGATTA", {("A", "G"): 0.3, ("A", "T"): 0.6, ("G", "T"): np.inf}),
+    "function": ("gata", "GATTA", lambda z, x: 0.1 * (z.upper() != x) + 0.01 * (z > "b")),
+    "numbers as symbols": (
+        [1, 2, 3],
+        [1, 5, 2, 3],
+        {(2, 5): 0.1, (1, 2): 1, (1, 5): 1, (1, 3): 1, (2, 3): 1, (3, 5): 1},
+    ),
+}
+
+
+@pytest.mark.parametrize(("Z", "X", "match"), SYMBOLIC.values(), ids=SYMBOLIC)
+@pytest.mark.parametrize("how", [{"drop_x": 0.4, "drop_z": 0.5}, {"drop_x": 0.4, "method": "steps"}], ids=str)
+def test_a_stream_of_symbols_ends_as_align_does(Z, X, match, how):
+    o = Online(Z, match=match, keep_costs=True, **how)
+    for x in X:
+        o.push(x)
+    found, expected = o.finish(), dropdtw.align(Z, X, match=match, **how)
+    assert (found.cost, found.pairs.tolist()) == (expected.cost, expected.pairs.tolist())
+    assert found.symbols == (tuple(Z), tuple(X))
+    assert found.text() == expected.text()
+    assert found.rescore() == pytest.approx(expected.cost)
+
+
+@pytest.mark.parametrize(
+    ("match", "bad", "words"),
+    [
+        ("auto", ["G"], r"element 0 of frame 1 is .* not hashable"),
+        ("auto", None, "frame 1 is None, a missing symbol; skip it"),
+        ({("G", "A"): 1}, "T", r"no cost for 'G' with 'T'"),
+        ("auto", 3, r"Z is .*holds symbols, and frame 1 is .*\(3,\), which does not"),
+    ],
+)
+def test_a_symbol_that_cannot_be_compared_is_refused_and_changes_nothing(match, bad, words):
+    o = Online("GA", drop_x=0.4, match=match)
+    o.push("G")
+    with pytest.raises(ValueError, match=words):
+        o.push(bad)
+    o.push("A")
+    assert o.finish().pairs.tolist() == [[0, 0], [1, 1]]

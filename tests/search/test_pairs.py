@@ -1,6 +1,5 @@
 """All pairs without Python between them: every request gives what `distance` gives, nearly always to the bit."""
 
-import os
 import signal
 import threading
 from itertools import product
@@ -329,7 +328,7 @@ SLOW = {
 def test_an_interrupt_is_answered_long_before_the_end(options, threads):
     series, seen = np.random.default_rng(0).normal(size=(200, 1500)), [(0, 1)]
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer = threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT))
     try:
         timer.start()
         with pytest.raises(KeyboardInterrupt):

@@ -161,3 +161,13 @@ def test_otsu_splits_where_variance_within_is_least():
     ours = v[v <= threshold].var() * (v <= threshold).sum() + v[v > threshold].var() * (v > threshold).sum()
     assert ours == pytest.approx(min(within))
     assert explained == pytest.approx(1 - min(within) / (v.var() * len(v)))
+
+
+def test_missing_elements_are_left_out():
+    rng = np.random.default_rng(0)
+    Z, X = rng.normal(size=(4, 3)), rng.normal(size=(12, 3))
+    holed = np.insert(X, [2, 7], np.nan, axis=0)
+    assert dropdtw.suggest_drop(Z, holed, missing="drop") == dropdtw.suggest_drop(Z, X)
+    assert dropdtw.Aligner(missing="drop").suggest(Z, holed) == dropdtw.suggest_drop(Z, X)
+    with pytest.raises(ValueError, match=r"X has NaN .* or give missing='drop' to leave out those with NaN"):
+        dropdtw.suggest_drop(Z, holed)

@@ -1,6 +1,7 @@
 """Estimators: scikit-learn's own checks, and the same answers as all pairs one by one."""
 
 import dataclasses
+import inspect
 import pickle
 
 import numpy as np
@@ -348,3 +349,9 @@ def test_what_was_fitted_stays_when_the_callers_arrays_change(as_list):
 def test_fit_refuses_what_no_prediction_could_use(estimator, wrong, says):
     with pytest.raises(ValueError, match=says):
         estimator(**wrong).fit(TRAIN, LABELS)
+
+
+def test_a_misspelled_parameter_gets_the_closest_name():
+    with pytest.raises(TypeError, match="AlignmentKMeans has no option n_cluster; did you mean n_clusters"):
+        AlignmentKMeans(n_cluster=2)
+    assert "n_clusters" in inspect.signature(AlignmentKMeans).parameters

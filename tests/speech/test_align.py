@@ -156,3 +156,8 @@ def test_a_text_in_which_no_word_is_spoken_is_skipped_as_a_whole():
 def test_errors_say_what_to_do(change, message):
     with pytest.raises(ValueError, match=message):
         speech.align(**({"log_probs": probabilities(5), "words": [[1], [2, 1]]} | change))
+
+
+def test_a_misspelled_keyword_gets_the_closest_name():
+    with pytest.raises(TypeError, match="align has no option blanc; did you mean blank"):
+        speech.align(np.zeros((3, 4)), [[1]], blanc=0)

@@ -20,6 +20,19 @@ NONE_LEFT = {
         "Z has the columns ax,ay and X has ax,gy",
         "give both the same columns",
     ),
+    "an extra column": case(
+        lambda: align(SimpleNamespace(columns=["ax", "ay"]), SimpleNamespace(columns=["ax", "ay", "az"])),
+        "X also has the column az, which Z lacks",
+        "give both the same columns",
+    ),
+    "a column of texts": case(
+        lambda: align(Z, SimpleNamespace(columns=["at", "ax"], dtypes=[np.dtype(object), np.dtype(float)])),
+        "column 'at' of X is not numeric",
+        "make it the index",
+    ),
+    "another posterior": case(
+        lambda: align(Z, X).to_csv(posterior=posterior([[0.0]])), "posterior is that of (1, 1) elements", "give its own"
+    ),
     "solve": case(lambda: solve([[ANY]]), *FORBIDDEN),
     "posterior": case(lambda: posterior([[ANY, ANY]]), *FORBIDDEN),
     "align": case(lambda: align(Z, X, match=lambda Z, X: np.full((2, 3), ANY)), *FORBIDDEN),

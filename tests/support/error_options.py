@@ -250,7 +250,7 @@ CHARGED = {
     ),
     "per what": case(lambda: cost(C, 1, per="minute"), "per is 'minute'", "give 'second' to count costs by the"),
     "per second without times": case(
-        lambda: cost(C, 1, per="second"), "but nothing says how long each x lasts", "give times= or fps="
+        lambda: cost(C, 1, per="second"), "but nothing says how long each x lasts", "give times or fps"
     ),
     "anchors, no pairs": case(lambda: cost(C, 1, anchors=[1]), "anchors is [1]", "give a list of pairs (i, j)"),
     "anchors, crossing": case(

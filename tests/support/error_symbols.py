@@ -79,7 +79,9 @@ SYMBOLS = {
         lambda: align("AT", "G", match=lambda Z, X: [[1.0]]), "match('A', 'G') returned the list", "returns a number"
     ),
     "symbols in costs": case(
-        lambda: dropdtw.Online([1.0], match=AG).push(1.0), "match is Lookup(", "use align, distance, pairwise, find"
+        lambda: dropdtw.costs.resolve(Lookup(AG), 1).cost(X, X),
+        "match is Lookup(",
+        "use align, distance, pairwise, find",
     ),
     "text of numbers": case(lambda: solve(C).text(), "this alignment is not one of symbols", "give text(Z, X)"),
     "text of another length": case(lambda: solve(C).text("ab", "ab"), "X has 2 symbols for 4 elements", "one for each"),

@@ -6,7 +6,7 @@ from time import process_time
 
 import pytest
 
-from dropdtw.text import Sentence, read_subtitles, sentences
+from dropdtw.text import Sentence, read_subtitles, sentences, sentences_of_words
 
 SRT = """1
 00:00:01,000 --> 00:00:02,500
@@ -178,3 +178,25 @@ def test_other_capitals_begin_no_sentence(after):
 def test_subviewer_is_read_as_youtube_writes_it():
     text = "0:00:01.000,0:00:04.105\nHello everybody,\nwelcome\n\n0:00:04.455,0:00:07.635\nback\n"
     assert read_subtitles(text) == [Sentence(1.0, 4.105, "Hello everybody, welcome"), Sentence(4.455, 7.635, "back")]
+
+
+def test_words_become_sentences_at_full_stops_and_pauses():
+    said = ["So", "now", "we", "boil", "water", "in", "Kent.", "Then", "wait"]
+    words = [Sentence(0.5 * k, 0.5 * k + 0.4, word) for k, word in enumerate(said)]
+    found = sentences_of_words(words)
+    assert [(s.start, s.stop, s.text) for s in found] == [
+        (0.0, 3.4, "So now we boil water in Kent."),
+        (3.5, 4.4, "Then wait"),
+    ]
+    assert sentences_of_words([]) == []
+
+    def later(seconds):
+        return [w._replace(start=w.start + seconds, stop=w.stop + seconds) if k > 3 else w for k, w in enumerate(words)]
+
+    assert [s.text for s in sentences_of_words(later(2))][:2] == ["So now we boil", "water in Kent."]  # a pause
+    assert sentences_of_words(later(0.5))[0].text == "So now we boil water in Kent."  # a breath
+
+
+def test_words_without_full_stops_become_sentences_at_breaths():
+    words = [Sentence(0.5 * k + (k // 5), 0.5 * k + 0.4 + (k // 5), f"word{k}") for k in range(40)]
+    assert [len(s.text.split()) for s in sentences_of_words(words)] == [5] * 8

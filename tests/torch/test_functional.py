@@ -1,5 +1,7 @@
 """`drop_dtw` on the CPU: against the NumPy implementation, and against autograd."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -394,3 +396,13 @@ def test_plain_operations_never_read_a_drop_cost_that_no_edge_pays(order, monkey
     monkeypatch.setattr(wavefront, "can_look", lambda A: False)
     assert torch.equal(drop_dtw(C, 0.3, **how), wanted)
     assert wanted.isfinite().all()
+
+
+def test_a_temperature_of_the_hard_minimum_is_doubted():
+    C = torch.eye(2)[None]
+    with pytest.warns(UserWarning, match="gamma is 0.1, but the minimum is hard"):
+        drop_dtw(C, reducer="hard", gamma=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        drop_dtw(C, reducer="hard")
+        drop_dtw(C, gamma=0.1)

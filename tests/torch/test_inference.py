@@ -1,6 +1,7 @@
 """`loss.align` and `loss.posterior`: what a loss decides, as alignments, with exactly the costs that it trains on."""
 
 import inspect
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -278,6 +279,31 @@ def test_a_class_of_your_own_has_its_own_signature():
     assert next(iter(inspect.signature(Mine).parameters)) == "extra"
     assert Mine().gamma == 0.5
     assert Mine(gamma=2.0).changed(gamma=3.0).extra == 1
+
+
+def test_alignments_of_a_loss_have_times():
+    loss = dt.DropDTWLoss("percentile:30", match="sqeuclidean")
+    Z, X = torch.eye(3)[None].repeat(2, 1, 1), torch.randn(2, 8, 3, generator=torch.Generator().manual_seed(0))
+    seconds = [np.cumsum(np.arange(1.0, 9)), np.datetime64("2024-05-01T12:00:00") + np.arange(5)]
+    given = {"x_lengths": torch.tensor([8, 5]), "order": orders.lasting(range(3), at_least=1)}
+    for a, times, n in zip(loss.align(Z, X, times=seconds, **given), seconds, (8, 5), strict=True):
+        assert a.times_x.tolist() == times.tolist()
+        assert a.shape == (3, n)
+        last = a.segments()[-1]
+        assert last.start_time == times[last.start]
+    half = {"method": "steps", "order": orders.lasting(range(3), at_least=timedelta(seconds=1))}
+    for a, p in zip(loss.align(Z, X, fps=2, **half), loss.posterior(Z, X, fps=2, **half), strict=True):
+        assert p.match.shape == a.shape
+        assert min(s.stop_time - s.start_time for s in a.segments()) >= 1
+    mask = torch.ones(2, 8, dtype=torch.bool)
+    mask[:, 2] = False
+    a, _ = loss.align(Z, X, x_mask=mask, fps=4)
+    assert a.labels[2] == -1
+    assert a.times_x[-1] == 7 / 4
+    with pytest.raises(ValueError, match="give a list of 2, the times of each item"):
+        loss.align(Z, X, times=seconds[0])
+    with pytest.raises(ValueError, match="times has 8 entries for X, which has 5 elements"):
+        loss.align(Z, X, times=seconds[:1] * 2, x_lengths=given["x_lengths"])
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, about ∞, inside the interpreter

@@ -1,5 +1,6 @@
 """CTC, forced alignment and monotonic alignment search, against enumerated paths and against PyTorch."""
 
+import inspect
 import os
 from itertools import combinations, groupby, product
 
@@ -411,3 +412,16 @@ def test_open_texts_on_the_cuda_kernels(monkeypatch):
 def test_errors_of_open_texts_say_what_to_do(how, message):
     with pytest.raises(ValueError, match=message):
         ctc_loss(torch.zeros(5, 1, 4), torch.tensor([[1, 2]]), [5], [2], **how)
+
+
+def test_a_misspelled_keyword_gets_the_closest_name():
+    some, token = torch.zeros(3, 1, 4), torch.ones(1, 1, dtype=int)
+    for call, name in (
+        (lambda: ctc_loss(some, token, [3], [1], blnk=0), "ctc_loss has no option blnk; did you mean blank"),
+        (lambda: CTCLoss(logit=True), "CTCLoss has no option logit; did you mean logits"),
+        (lambda: forced_align(some, token, blanc=0), "forced_align has no option blanc; did you mean blank"),
+        (lambda: monotonic_align(some, duration=True), "has no option duration; did you mean durations"),
+    ):
+        with pytest.raises(TypeError, match=name):
+            call()
+    assert "unknown" not in inspect.signature(ctc_loss).parameters

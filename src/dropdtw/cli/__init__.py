@@ -10,6 +10,7 @@ from typing import Final, cast
 
 EXTRAS: Final = {
     "av": "media",
+    "faster_whisper": "speech",
     "fsspec": "parquet",
     "matplotlib": "plot",
     "pyarrow": "parquet",
@@ -99,7 +100,7 @@ def _flag(option: str) -> str:
     name, _, value = option.partition("=")
     if name != name.lower():
         return option
-    flag = name.replace("_", "-")
+    flag = {"times": "time"}.get(name, name.replace("_", "-"))
     return (
         f"--no-{flag}"
         if value == "False"

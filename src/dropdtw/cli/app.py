@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dropdtw.cli import align, chapters, corpus, diff, explore, find, info, retime, retrieve
+from dropdtw.cli import align, chapters, corpus, diff, explore, find, info, retime, retrieve, sync
 from dropdtw.cli.panels import panels
 
 
@@ -46,10 +46,12 @@ def _add(command: Callable[..., None], example: str, common: str = "", *, rare: 
 _add(
     chapters.chapters,
     "dropdtw chapters steps.txt talk.srt --format youtube",
-    "form out title recording intro",
+    "form out title recording whisper intro",
 )
+_add(sync.sync, "dropdtw sync book.md book.mp3 --words book.json --out book.html")
 _add(diff.diff, "dropdtw diff monday.mp3 tuesday.mp3 --out edits.html")
 _add(retime.retime, "dropdtw retime talk.srt --from talk.mp4 --to edited.mp4 --out edited.srt")
+_add(sync.sync, "dropdtw sync book.md book.mp3 --words book.json --out book.html")
 _add(
     align.align,
     "dropdtw align steps.npy frames.npy --drop-x percentile:30 --fps 25 --out a.json --plot a.png",

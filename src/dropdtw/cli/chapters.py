@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import quote as url_quote
 
 import typer
 
@@ -40,7 +38,7 @@ def chapters(
         typer.Argument(
             metavar="TALK",
             help="Subtitles: .srt, .vtt, .sbv, .json with start, stop and text, or a .csv or .tsv with such columns. "
-            "Or a .txt with one sentence per line, without times. - for stdin.",
+            "Or a .txt with one sentence per line, without times. - for stdin. Or, with --whisper, a recording.",
         ),
     ],
     form: Annotated[
@@ -92,6 +90,14 @@ def chapters(
             help="Video or audio of the talk, which the html page plays; a page on the web is linked.",
         ),
     ] = None,
+    whisper: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="If TALK is a recording: transcribe it with the faster-whisper model in this folder. Nothing is "
+            "downloaded.",
+        ),
+    ] = None,
     model: Annotated[
         str,
         typer.Option(
@@ -111,12 +117,15 @@ def chapters(
     steps with 70 %, about 70 % are right.
     """
     from dropdtw import text
+    from dropdtw.files.texts import is_recording
     from dropdtw.orders.blocks import read_blocks
     from dropdtw.text.chapters import youtube_chapters
 
     kind = options.format_of(form, out, {f".{name}": name for name in text.FORMATS}, text.FORMATS)
     options.refuse_one_stream(STEPS=steps, TALK=talk, _order=order)
     options.refuse_overwriting({"--out": out}, (steps, talk, drop_x, order, recording))
+    if is_recording(steps):
+        raise ValueError(f"{steps} is a recording, not a list of steps; give STEPS first, then TALK")
     wanted = options.parsed(steps, read_blocks, "one step per line")
     if any("-->" in name for name in wanted.names):
         raise ValueError(f"{steps} looks like subtitles, not like steps; give STEPS first, then TALK")
@@ -125,7 +134,13 @@ def chapters(
     timed = Path(talk).suffix.lower() != ".txt" or time is not None
     if not timed and kind in PLAYERS:
         raise ValueError(f"{talk} has no times, but {kind} needs them; write json, csv or html, or give subtitles")
-    said = _said(talk, timed, time)
+    if is_recording(talk):
+        said = _heard(talk, whisper)
+        recording = recording or talk
+    elif whisper is not None:
+        raise ValueError(f"--whisper transcribes a recording, but TALK is {talk}; omit --whisper, or give a recording")
+    else:
+        said = _said(talk, timed, time)
     price, opening = options.drop_cost(drop_x, "drop-x"), options.opening_cost(open_x, "open-x")
     found = text.find_steps(
         wanted.names,
@@ -140,7 +155,7 @@ def chapters(
     )
     if kind is not None:
         name = _title(talk) if title is None else title
-        where = "" if recording is None else _address(recording, out)
+        where = "" if recording is None else options.address_of(recording, out, "--recording")
         screen.write(out or "-", text.write_chapters(found, kind, said, intro=intro, title=name, recording=where))
     if kind == "youtube":
         for remark in youtube_chapters(found, said, intro)[1]:
@@ -165,22 +180,22 @@ def _title(talk: str) -> str:
     return "" if talk == "-" else stem.replace("_", " ")
 
 
-def _address(recording: str, out: str | None) -> str:
-    """The address of a recording on a page: relative to the page, or as it is if it is on the web."""
-    from dropdtw.text.page import REMOTE
+def _heard(recording: str, whisper: str | None) -> list[Sentence]:
+    """The sentences of a recording, from a speech recognizer."""
+    from dropdtw import speech, text
 
-    if recording.startswith(REMOTE):
-        return recording
-    path = Path(recording)
-    if not path.is_file():
-        raise ValueError(f"--recording is {recording}, which is not a file; give a file, or an address with https://")
-    if out in (None, "-"):
-        return path.resolve().as_uri()
-    assert out is not None
-    try:
-        return url_quote(Path(os.path.relpath(path.resolve(), Path(out).resolve().parent)).as_posix())
-    except ValueError:  # on another drive
-        return path.resolve().as_uri()
+    if not Path(recording).is_file():
+        raise FileNotFoundError(f"there is no file {recording}")
+    if whisper is None:
+        raise ValueError(
+            f"{recording} is a recording; give its subtitles, which the publisher may have (yt-dlp "
+            f"--skip-download --write-subs --write-auto-subs URL), or which whisper {recording} writes; or transcribe "
+            "it here with --whisper FOLDER, a model for faster-whisper (pip install 'dropdtw[speech]')"
+        )
+    words = speech.transcribe(recording, whisper).words
+    if not words:
+        raise ValueError(f"no word was heard in {recording}; give subtitles of the talk")
+    return text.sentences_of_words([text.Sentence(*word) for word in words])
 
 
 def _said(place: str, timed: bool, time: str | None) -> list[Sentence]:

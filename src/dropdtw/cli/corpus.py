@@ -74,6 +74,9 @@ def localize(
     *,
     flags: Flags,
     header: options.Header = None,
+    fps: Annotated[
+        float | None, typer.Option(help="Frames per second, if the records have no times: segments then have times.")
+    ] = None,
     engine: Engine = "local",
     workers: Workers = None,
     num_gpus: NumGpus = 0,
@@ -94,7 +97,7 @@ def localize(
     if flags.given["drop_x"] is None:  # the library suggests it, if the method has drops
         del how["drop_x"]
     running = _running(engine, workers, num_gpus, shard_rows, strict)
-    _show(dropdtw.corpus.localize(Z, corpus, place, **how, **running), f"{place}/parts")
+    _show(dropdtw.corpus.localize(Z, corpus, place, fps=fps, **how, **running), f"{place}/parts")
 
 
 @app.command(
@@ -182,14 +185,14 @@ def _folder(out: str) -> str:
 
 def _sample(Z: Array, corpus: str) -> tuple[Array, list[Array], int]:
     """A query, a few usable sequences, spread over the corpus, and how many there are."""
-    from dropdtw.corpus.records import Record
+    from dropdtw.corpus.records import Record, content
     from dropdtw.corpus.shards import open_corpus
 
     data = open_corpus(corpus, 1000)
     shards = sorted({round(k * (len(data.shards) - 1) / (FROM - 1)) for k in range(FROM)})
     each = -(-FROM // len(shards))
     fitting = (
-        [r.X for r in islice(data.read(n), 10 * each) if isinstance(r, Record) and r.X.shape[1] == Z.shape[1]][:each]
+        [r.X for r in islice(data.read(n), 10 * each) if isinstance(r, Record) and content(r.X) == content(Z)][:each]
         for n in shards
     )
     return Z, [X for some in fitting for X in some][:FROM], data.rows

@@ -57,8 +57,9 @@ def diff(
     second of B. --format audacity writes labels for B. otio and fcpxml write a timeline for video editors, with what
     both share side by side. ffmpeg (a filter) and edl cut B to what both share, or A if only A has extras.
     """
+    from dropdtw.media.edits import clock
     from dropdtw.media.output import CUTTING, TIMELINES, Setting, table, write_edits
-    from dropdtw.media.timeline import to_cut
+    from dropdtw.media.timeline import look_swapped, to_cut
 
     options.refuse_overwriting({"--out": out}, (a, b))
     kind = _one_kind(a, b)
@@ -82,6 +83,13 @@ def diff(
             else f"is cut to what {other} has"
         )
         screen.note(f"{'AB'[side]} {why}" + (", because only A has extras" if side == 0 else ""))
+    if look_swapped(edits) and (form == "audacity" or (form in CUTTING and to_cut(edits) == 1)):
+        does = "labels" if form == "audacity" else "cuts"
+        alone = [clock(sum(row.duration for row in rows)) for rows in (edits.only_a, edits.only_b)]
+        screen.note(
+            f"A has {alone[0]} that B lacks, and B has {alone[1]} that A lacks, but --format {form} {does} B; if you "
+            f"mean {a}, swap A and B"
+        )
     if form == "ffmpeg":
         video = setting.recordings[side].rate is not None
         maps = "-map '[v]' -map '[a]' shorter.mp4" if video else "-map '[a]' shorter.mp3"

@@ -24,6 +24,8 @@ PARSERS: Final[dict[str, Callable[[Any, str], Any]]] = {
     "open_z": options.opening_cost,
     "window": options.window_width,
     "threshold": options.drop_cost,
+    "anchors": options.anchors,
+    "per": lambda text, name: text,
 }
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from urllib.parse import quote
 
 import typer
 
@@ -55,7 +57,7 @@ def _load_settings(ctx: typer.Context, place: str | None) -> str | None:
             raise OptionError(
                 name, getattr(aligner, name), "leave it out", f" in {place}, which this command does not take"
             )
-        if isinstance(value, (list, dict)):
+        if isinstance(value, (list, dict)) and name != "anchors":
             raise OptionError(name, value, "give a file with its flag", f" in {place}, and this command takes a file")
         values[name] = value if isinstance(value, bool) else str(value)
     ctx.default_map = {name: value for name, value in values.items() if name in taken}
@@ -107,7 +109,7 @@ TimeColumn = Annotated[
         "--time",
         metavar="NAME",
         help="The column of the sequences, .csv, .tsv or .txt files, that holds times and is not aligned. The query "
-        "may have it, too.",
+        "may have it, too; if its times have another name, give both: UPTIME,TIME.",
     ),
 ]
 Missing = Annotated[
@@ -272,6 +274,27 @@ def format_of(form: str | None, out: str | None, ends: Mapping[str, str], format
     return form
 
 
+def address_of(recording: str, out: str | None, name: str) -> str:
+    """The address of a recording on a page: relative to the page, or as it is if it is on the web.
+
+    name : of the argument that gives it, for errors.
+    """
+    from dropdtw.text.page import REMOTE
+
+    if recording.startswith(REMOTE):
+        return recording
+    path = Path(recording)
+    if not path.is_file():
+        raise ValueError(f"{name} is {recording}, which is not a file; give a file, or an address with https://")
+    if out in (None, "-"):
+        return path.resolve().as_uri()
+    assert out is not None
+    try:
+        return quote(Path(os.path.relpath(path.resolve(), Path(out).resolve().parent)).as_posix())
+    except ValueError:  # on another drive
+        return path.resolve().as_uri()
+
+
 def _regular(name: str, stream: Any) -> os.stat_result | None:
     """The status of an existing regular file, or None. "-" is the file that `stream` is redirected to."""
     try:
@@ -294,3 +317,14 @@ def window_width(text: str | None, name: str = "window") -> float | None:
     if not 0 <= fraction <= 1:
         raise ValueError(f"--{name} is {text!r}; give a number of columns (20) or a fraction of X (0.1)")
     return fraction
+
+
+def anchors(text: str | None, name: str = "anchors") -> list[tuple[int, int]] | None:
+    """Parse the value of `--anchors`: pairs such as 3,40 7,95, or the JSON of an `Aligner`."""
+    if text is None:
+        return None
+    numbers = [part for part in re.split(r"[\s,;()\[\]]+", text) if part]
+    if len(numbers) % 2 or not numbers or not all(part.isdecimal() for part in numbers):
+        raise ValueError(f"--{name} is {text!r}; give pairs of indices, counted from 0: z_3 with x_40 is 3,40")
+    places = [int(part) for part in numbers]
+    return list(zip(places[::2], places[1::2], strict=True))

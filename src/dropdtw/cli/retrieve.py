@@ -74,10 +74,11 @@ def retrieve(
             f"--out is {out}, which is in the folder to search: the next search would take it for a sequence; "
             "give a file elsewhere"
         )
-    how_to_read = {"header": header, "time": time, **options.holes(missing)}
-    table = formats.read_table(query, needed=False, **how_to_read)
+    of_query, of_corpus, both = formats.both_times(time)
+    how_to_read = {"header": header, "time": of_corpus, **options.holes(missing)}
+    table = formats.read_table(query, needed=both, **{**how_to_read, "time": of_query})
     whole, Z = table.values, present(table.values, query, missing)[0]
-    reader = Reader(query, table, skip_broken, missing, how_to_read)
+    reader = Reader(query, table, of_query, skip_broken, missing, how_to_read)
     how = flags.priced(lambda: (Z, _some(names, reader), len(names)))
     ranking: list[tuple[float, str, int]] = []
     with screen.progress("aligning", len(names)) as advance:
@@ -102,13 +103,15 @@ def retrieve(
 class Reader:
     """Reads the sequences of a corpus, with columns in the order of the query's.
 
-    query, table : the name of the query, and its content.   missing : as in `dropdtw.align`.
+    query, table : the name of the query, and its content.
+    time : its column of times.   missing : as in `dropdtw.align`.
     how : keyword arguments of `formats.read_table`.
     numbered : how many files began with numbered columns; only the first is reported.
     """
 
     query: str
     table: Table
+    time: str | None
     skip_broken: bool
     missing: str | None
     how: dict[str, Any]
@@ -122,10 +125,9 @@ class Reader:
             with warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
                 found = formats.read_table(name, **self.how)
-            width, wanted = found.values.shape[1], self.table.values.shape[1]
-            if width != wanted:
-                raise ValueError(f"{name} has {width} features and the query {wanted}; both need the same number")
-            X = formats.in_order_of(self.table, found, self.query, name, (self.how["time"],) * 2)
+            X = formats.in_order_of(self.table, found, self.query, name, (self.time, self.how["time"]))
+            if X.shape[1] != (wanted := self.table.values.shape[1]):
+                raise ValueError(f"{name} has {X.shape[1]} features and the query {wanted}; both need the same number")
             present(X, name, self.missing)  # raises if nothing is left
         except (ValueError, OSError) as error:
             if not self.skip_broken:

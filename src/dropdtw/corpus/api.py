@@ -65,13 +65,17 @@ class CorpusOptions(MethodOptions, total=False):
     progress: Progress
 
 
-def localize(steps: npt.ArrayLike | None, corpus: Url, out: Url, **options: Unpack[CorpusOptions]) -> Run:
+def localize(
+    steps: npt.ArrayLike | None, corpus: Url, out: Url, *, fps: float | None = None, **options: Unpack[CorpusOptions]
+) -> Run:
     """Find steps in every record of a corpus.
 
-    steps : Z (K, d), the same for every record; None: each record has its own.
+    steps : Z (K, d), or symbols, the same for every record; None: each record has its own.
     corpus : a .parquet file or a folder of them, as written by `dropdtw.corpus.write`; a path or any fsspec URL.
     out : a folder for the results, with one file per shard in parts/. Its columns are id, cost, and segments, a list
-        of {step, start, stop}. To resume an interrupted run, call this again with the same arguments.
+        of {step, start, stop}, with start_time and stop_time if records have times. To resume an interrupted run, call
+        this again with the same arguments.
+    fps : frames per second, if records have no times: segments then have times in seconds.
     options : see `dropdtw.corpus.CorpusOptions`. Three defaults differ: each frame belongs to at most one step
         (`many_to_one=False`), the frames of a step are consecutive (`contiguous=True`), and if the method has drop
         costs, one is suggested for each record (`drop_x="suggest"`).
@@ -97,7 +101,7 @@ def localize(steps: npt.ArrayLike | None, corpus: Url, out: Url, **options: Unpa
         if entry is not None and entry.takes_drops:
             settings.setdefault("drop_x", "suggest")
     asked = _request(settings)
-    task = Localize(steps, open_corpus(corpus, asked.shard_rows), asked.spec, asked.device)
+    task = Localize(steps, open_corpus(corpus, asked.shard_rows), asked.spec, asked.device, fps)
     return run(task, out, **asked.running)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from itertools import product
 
 import numpy as np
 
-from dropdtw.costs import Match
 from dropdtw.problem.inputs import Array, as_pair
 from dropdtw.problem.problem import Problem
 from dropdtw.problem.spec import Spec
@@ -43,10 +42,16 @@ def alignments(spec: Spec, device: str, Zs: Sequence[Array], Xs: Sequence[Array]
     """The best alignment of each Z with its X, in order."""
     if not Zs:
         return []
+    if Zs[0].dtype.kind == "U":
+        return list(pool.map(lambda Z, X: _alignment(Problem.of_sequences, spec, Z, X), Zs, Xs))
     match = spec.resolved(Zs[0].shape[1])
     match.check_features(Zs[0].shape[1])
     if device == "cpu":
-        return list(pool.map(lambda Z, X: _alignment(spec, Z, X, match), Zs, Xs))
+
+        def checked(spec: Spec, Z: Array, X: Array) -> Problem:
+            return Problem.of_checked(spec, *as_pair(Z, X), match)
+
+        return list(pool.map(lambda Z, X: _alignment(checked, spec, Z, X), Zs, Xs))
     from dropdtw.corpus import gpu
 
     def some(left: Sequence[Array], right: Sequence[Array]) -> list[Found]:
@@ -61,9 +66,9 @@ def alignments(spec: Spec, device: str, Zs: Sequence[Array], Xs: Sequence[Array]
     return some(Zs, Xs)
 
 
-def _alignment(spec: Spec, Z: Array, X: Array, match: Match) -> Found:
+def _alignment(problem: Callable[[Spec, Array, Array], Problem], spec: Spec, Z: Array, X: Array) -> Found:
     try:
-        a = Alignment.of(Problem.of_checked(spec, *as_pair(Z, X), match))
+        a = Alignment.of(problem(spec, Z, X))
     except ValueError as error:
         return error
     return a.cost, a.segments()

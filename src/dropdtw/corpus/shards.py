@@ -16,9 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw.corpus import records
-from dropdtw.corpus.records import CONTENT, Bad, Record
+from dropdtw.corpus.records import CONTENT, Bad, Record, as_values, content
 from dropdtw.corpus.storage import Storage, arrow
-from dropdtw.problem.inputs import as_sequence
 from dropdtw.problem.warn import warn
 
 FIRST: Final = 100
@@ -42,6 +41,7 @@ class Corpus:
 
     source : the file or folder that the caller named.   storage : the folder that file names are relative to.
     marks : a fingerprint of each file, taken when the run began.   broken : files that cannot be read at all.
+    times : the type of times, as Arrow's; None if no file has any.
     """
 
     source: Storage
@@ -50,6 +50,7 @@ class Corpus:
     marks: dict[str, str]
     broken: tuple[Bad, ...]
     fingerprint: str
+    times: Any = None
 
     @property
     def name(self) -> str:
@@ -61,14 +62,15 @@ class Corpus:
         """How many records the readable files hold, good or bad."""
         return sum(shard.rows for shard in self.shards)
 
-    def read(self, number: int, *, steps: bool = False) -> Iterator[Record | Bad]:
+    def read(self, number: int, *, steps: bool = False, times: bool = False) -> Iterator[Record | Bad]:
         """The records of a shard, good or bad."""
         s = self.shards[number]
         with self.storage.open(s.file) as opened:
             end = _end(opened)
             if _mark(end, self.storage, s.file) != self.marks[s.file]:
                 raise ValueError(f"{s.file} of {self.name} has changed since the run began; start over in a new folder")
-            yield from records.read(opened, end.metadata, s.file, range(s.first, s.stop), s.row, steps=steps)
+            groups = range(s.first, s.stop)
+            yield from records.read(opened, end.metadata, s.file, groups, s.row, steps=steps, times=times)
 
 
 class GivenRecords:
@@ -79,7 +81,7 @@ class GivenRecords:
 
     def __init__(self, given: Iterable[tuple[object, npt.ArrayLike]], name: str) -> None:
         self.name = name
-        self.records = [Record(name, k, str(key), as_sequence(X, f"{name}[{k}]")) for k, (key, X) in enumerate(given)]
+        self.records = [Record(name, k, str(key), as_values(X, f"{name}[{k}]")) for k, (key, X) in enumerate(given)]
         if not self.records:
             raise ValueError(f"{name} is empty; give at least one (id, sequence)")
         self.rows = len(self.records)
@@ -89,16 +91,16 @@ class GivenRecords:
             total.update(f"{r.id}{r.X.dtype}{r.X.shape}".encode() + np.ascontiguousarray(r.X).tobytes())
         self.fingerprint = total.hexdigest()[:16]
 
-    def read(self, number: int, *, steps: bool = False) -> Iterator[Record | Bad]:
+    def read(self, number: int) -> Iterator[Record | Bad]:
         """All records."""
         return iter(self.records)
 
 
-def features(data: Corpus | GivenRecords) -> int:
-    """How many features the records have, judging by the first good ones."""
+def content_of(data: Corpus | GivenRecords) -> str:
+    """What the records hold, such as "8 features", judging by the first good ones."""
     every = (record for number in range(len(data.shards)) for record in data.read(number))
     some = islice((r for r in every if isinstance(r, Record)), FIRST)
-    counted = Counter(int(r.X.shape[1]) for r in some)
+    counted = Counter(content(r.X) for r in some)
     if not counted:
         raise ValueError(f"{data.name} has no good record; the first bad one is {next(iter(data.read(0)))}")
     return counted.most_common(1)[0][0]
@@ -119,6 +121,7 @@ class _CorpusFile:
     groups: tuple[int, ...]
     mark: str
     broken: str = ""
+    times: Any = None
 
 
 def open_corpus(url: str | os.PathLike[str], shard_rows: int) -> Corpus:
@@ -151,9 +154,14 @@ def open_corpus(url: str | os.PathLike[str], shard_rows: int) -> Corpus:
             f"{largest.file} has {largest.rows} records in one row group, which a single worker has to process (for "
             "pairs, in memory); write it with smaller row groups (the default of dropdtw.corpus.write is 256)"
         )
+    kinds = {str(f.times): f for f in reversed(files) if f.times is not None and not f.broken}
+    if len(kinds) > 1:
+        said = " and ".join(f"{f.name} ({kind})" for kind, f in list(kinds.items())[:-3:-1])
+        raise ValueError(f"the times of {source.url} differ in type: {said}; write all as the same type")
+    times = next((f.times for f in kinds.values()), None)
     known = json.dumps([[f.name, f.groups, f.mark, f.broken] for f in files])
     marks = {f.name: f.mark for f in files}
-    return Corpus(source, storage, tuple(shards), marks, broken, hashlib.sha256(known.encode()).hexdigest()[:16])
+    return Corpus(source, storage, tuple(shards), marks, broken, hashlib.sha256(known.encode()).hexdigest()[:16], times)
 
 
 def _file(storage: Storage, name: str) -> _CorpusFile:
@@ -162,11 +170,12 @@ def _file(storage: Storage, name: str) -> _CorpusFile:
         with storage.open(name) as file:
             end = _end(file)
             mark = _mark(end, storage, name)
-            wrong = records.schema_error(end.metadata.schema.to_arrow_schema())
+            schema = end.metadata.schema.to_arrow_schema()
+            wrong, times = records.schema_error(schema), records.times_type(schema)
     except (pa.ArrowException, OSError) as error:
         return _CorpusFile(name, (), "", records.unreadable(error))
     groups = tuple(end.metadata.row_group(g).num_rows for g in range(end.metadata.num_row_groups))
-    return _CorpusFile(name, () if wrong else groups, mark, wrong)
+    return _CorpusFile(name, () if wrong else groups, mark, wrong, times)
 
 
 def _end(file: BinaryIO) -> _Footer:

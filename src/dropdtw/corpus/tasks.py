@@ -18,11 +18,14 @@ import dropdtw
 from dropdtw.corpus import compute
 from dropdtw.corpus.compute import Found, Reasons
 from dropdtw.corpus.folder import RunFolder
-from dropdtw.corpus.records import Bad, Record, together, whole
-from dropdtw.corpus.shards import Corpus, GivenRecords, features
+from dropdtw.corpus.records import Bad, Record, as_values, content, together, whole
+from dropdtw.corpus.shards import Corpus, GivenRecords, content_of
 from dropdtw.corpus.storage import arrow, parquet_bytes
-from dropdtw.problem.inputs import Array, as_sequence
+from dropdtw.problem.clock import Clock
+from dropdtw.problem.errors import OptionError
+from dropdtw.problem.inputs import Array
 from dropdtw.problem.spec import Spec
+from dropdtw.results.alignment import Segment
 from dropdtw.search.index import Index
 from dropdtw.search.nearest import search
 
@@ -31,6 +34,9 @@ TOGETHER: Final = 256
 
 FIELDS: Final = ("step", "start", "stop")
 """The fields of a segment: frames [start, stop) show this step."""
+
+TIMED: Final = ("start_time", "stop_time")
+"""More fields, if the frames have times."""
 
 
 class Task(Protocol):
@@ -60,26 +66,30 @@ class Localize:
 
     name = "localize"
 
-    def __init__(self, steps: npt.ArrayLike | None, data: Corpus, spec: Spec, device: str) -> None:
-        self.data, self.spec, self.device = data, spec, device
-        self.Z = None if steps is None else as_sequence(steps, "steps")
+    def __init__(self, steps: npt.ArrayLike | None, data: Corpus, spec: Spec, device: str, fps: float | None) -> None:
+        self.data, self.spec, self.device, self.fps = data, spec, device, fps
+        self.Z = None if steps is None else as_values(steps, "steps")
         self.inputs = (data,)
         self.count = len(data.shards)
-        if self.Z is not None:
-            _same_width("steps", self.Z.shape[1], data)
+        if fps is not None:
+            Clock.at_rate(fps, 1)  # raise errors now
+            if data.times is not None:
+                raise OptionError("fps", fps, "leave it out", ", but the records have times")
+        _check_content("steps", content_of(data) if self.Z is None else content(self.Z), data, device)
 
     def manifest(self) -> dict[str, Any]:
         """Everything that the results depend on."""
         mark = None if self.Z is None else hashlib.sha256(self.Z.tobytes()).hexdigest()[:16]
         steps = {"steps": None if self.Z is None else {"shape": self.Z.shape, "dtype": str(self.Z.dtype), "mark": mark}}
-        return _described(self.spec, self.device, corpus=self.data) | steps
+        rate = {} if self.fps is None else {"fps": float(self.fps)}
+        return _described(self.spec, self.device, corpus=self.data) | steps | rate
 
     def do(self, number: int, threads: int) -> tuple[Any, list[Bad]]:
         """Align the records of a shard."""
-        good: list[tuple[str, float, list[dict[str, int]]]] = []
+        good: list[tuple[str, float, list[dict[str, Any]]]] = []
         bad: list[Bad] = []
         with ThreadPoolExecutor(threads) as pool:
-            for some in together(self.data.read(number, steps=self.Z is None), TOGETHER):
+            for some in together(self.data.read(number, steps=self.Z is None, times=True), TOGETHER):
                 for record, found in self._found(some, pool):
                     if isinstance(record, Bad):
                         bad.append(record)
@@ -87,9 +97,12 @@ class Localize:
                         bad.append(_because(record, found))
                     else:
                         cost, where = found
-                        good.append((record.id, cost, [dict(zip(FIELDS, s, strict=True)) for s in where]))
+                        clock = record.clock if self.fps is None else Clock.at_rate(self.fps, len(record.X))
+                        good.append((record.id, cost, [_row(segment, clock) for segment in where]))
         pa = arrow()
-        step = pa.struct([(name, pa.int32()) for name in FIELDS])
+        kind = self.data.times if self.fps is None else pa.float64()
+        fields = [(name, pa.int32()) for name in FIELDS]
+        step = pa.struct(fields if kind is None else [*fields, *((name, kind) for name in TIMED)])
         ids, costs, segments = zip(*good, strict=True) if good else ((), (), ())
         columns = [pa.array(ids, pa.string()), pa.array(costs, pa.float64()), pa.array(segments, pa.list_(step))]
         return pa.table(columns, names=["id", "cost", "segments"]), bad
@@ -112,8 +125,8 @@ class Localize:
         Z = record.steps if self.Z is None else self.Z
         if Z is None:
             return ValueError("it has no steps, and the call gives none; add a steps column, or pass steps")
-        if Z.shape[1] != record.X.shape[1]:
-            return ValueError(f"it has {record.X.shape[1]} features, but the steps have {Z.shape[1]}")
+        if content(Z) != content(record.X):
+            return ValueError(f"it has {content(record.X)}, but the steps have {content(Z)}")
         return Z
 
     def finish(self, folder: RunFolder) -> int:
@@ -130,8 +143,8 @@ class Pairwise:
         self.left, self.right, self.spec, self.device = left, right, spec, device
         self.inputs = (left, right)
         self.count = len(left.shards) * len(right.shards)
-        self.features = features(left)
-        _same_width(left.name, self.features, right)
+        self.content = content_of(left)
+        _check_content(left.name, self.content, right, device)
 
     def manifest(self) -> dict[str, Any]:
         """Everything that the results depend on."""
@@ -140,8 +153,8 @@ class Pairwise:
     def do(self, number: int, threads: int) -> tuple[Any, list[Bad]]:
         """The values of a pair of shards. A bad record is reported once, not for every shard of the other corpus."""
         a, b = divmod(number, len(self.right.shards))
-        left, bad_left = _good(self.left, a, self.features)
-        right, bad_right = _good(self.right, b, self.features)
+        left, bad_left = _good(self.left, a, self.content)
+        right, bad_right = _good(self.right, b, self.content)
         bad = [*(bad_left if b == 0 else []), *(bad_right if a == 0 else [])]
         values, reasons = _values(self, left, right, threads)
         bad += [_because(left[i], f"with {right[j].id!r}: {why}") for (i, j), why in reasons.items()]
@@ -169,8 +182,8 @@ class Retrieve:
         self.spec, self.device = spec, device
         self.inputs = (queries, corpus)
         self.count = len(corpus.shards)
-        self.features = features(queries)
-        _same_width(queries.name, self.features, corpus)
+        self.content = content_of(queries)
+        _check_content(queries.name, self.content, corpus, device)
 
     def manifest(self) -> dict[str, Any]:
         """Everything that the results depend on."""
@@ -182,14 +195,14 @@ class Retrieve:
         good: list[Record] = []
         bad: list[Bad] = []
         for number in range(len(self.queries.shards)):
-            some, others = _good(self.queries, number, self.features)
+            some, others = _good(self.queries, number, self.content)
             good, bad = good + some, bad + others
         return good, bad
 
     def do(self, number: int, threads: int) -> tuple[Any, list[Bad]]:
         """The nearest records of a shard, for each query."""
         queries, bad_queries = self._loaded
-        records, bad = _good(self.corpus, number, self.features)
+        records, bad = _good(self.corpus, number, self.content)
         bad = [*(bad_queries if number == 0 else []), *bad]
         index = Index.borrowing([r.X for r in records]) if records and self._prunable else None
         found: list[tuple[int, str, int, float]] = []
@@ -206,7 +219,7 @@ class Retrieve:
     @property
     def _prunable(self) -> bool:
         """Whether lower bounds can prune records: on the CPU, with drop costs that do not depend on match costs."""
-        return self.device == "cpu" and not self.spec.needs_costs
+        return self.device == "cpu" and not self.spec.needs_costs and self.content != "symbols"
 
     def _nearest(
         self, query: Record, records: list[Record], index: Index | None, threads: int
@@ -261,24 +274,38 @@ def _values(task: Pairwise | Retrieve, left: list[Record], right: list[Record], 
     return compute.values(task.spec, task.device, [r.X for r in left], [r.X for r in right], threads)
 
 
-def _good(data: Corpus | GivenRecords, number: int, width: int) -> tuple[list[Record], list[Bad]]:
-    """The good records of a shard, and the bad ones."""
+def _good(data: Corpus | GivenRecords, number: int, wanted: str) -> tuple[list[Record], list[Bad]]:
+    """The good records of a shard, and the bad ones. wanted : what the others hold."""
     good: list[Record] = []
     bad: list[Bad] = []
     for record in data.read(number):
         if isinstance(record, Bad):
             bad.append(record)
-        elif record.X.shape[1] != width:
-            bad.append(_because(record, f"it has {record.X.shape[1]} features, but the others have {width}"))
+        elif (found := content(record.X)) != wanted:
+            bad.append(_because(record, f"it has {found}, but the others have {wanted}"))
         else:
             good.append(record)
     return good, bad
 
 
-def _same_width(name: str, width: int, data: Corpus | GivenRecords) -> None:
-    """Refuse a mismatch that would fail on every record."""
-    if (found := features(data)) != width:
-        raise ValueError(f"{name} has {width} features and {data.name} has {found}; both need the same number")
+def _check_content(name: str, held: str, data: Corpus | GivenRecords, device: str) -> None:
+    """Refuse what would fail on every record."""
+    if (found := content_of(data)) != held:
+        raise ValueError(f"{name} has {held} and {data.name} has {found}; both need the same")
+    if held == "symbols" and device != "cpu":
+        raise ValueError(f"{data.name} has symbols, which are aligned on the CPU; leave num_gpus at 0")
+
+
+def _row(segment: Segment, clock: Clock | None) -> dict[str, Any]:
+    """A segment as the fields of a result, with its times if there are any."""
+    found: dict[str, Any] = dict(zip(FIELDS, segment, strict=True))
+    if clock is None:
+        return found
+    times = clock.begin[segment.start], clock.end[segment.stop - 1]
+    return found | {
+        name: float(time) if time.dtype.kind == "f" else int(time.astype(np.int64))  # Arrow knows the unit
+        for name, time in zip(TIMED, times, strict=True)
+    }
 
 
 def _because(record: Record, reason: Exception | str) -> Bad:

@@ -63,6 +63,10 @@ def run(problem: Problem, reducer: Reducer, *, gradient: bool = False) -> Result
 
     The value is +∞ if every alignment is forbidden.
     """
+    if problem.anchors and _in_one_call(problem):
+        costs, cells = pieces.together(problem)
+        found = cpu.run(problem.table, reducer, costs, gradient=gradient, cells=cells)
+        return found._replace(value=pieces.value(problem, found.value))
     if problem.anchors:
         return pieces.run(problem, lambda part: run(part, reducer, gradient=gradient), gradient)
     table, graph, costs = problem.table, problem.graph, problem.costs
@@ -80,6 +84,13 @@ def run(problem: Problem, reducer: Reducer, *, gradient: bool = False) -> Result
     np.add.at(drop_z, rows, found.drop_z)
     arcs = np.ones(0 if graph.chain is None else len(rows), costs.dtype)
     return found._replace(match=match, drop_z=drop_z, arcs=arcs)
+
+
+def _in_one_call(problem: Problem) -> bool:
+    """Whether the compiled executor solves all pieces between anchors at once, which matters if they are small."""
+    compiled = EXECUTORS.get("cpp")
+    fits = compiled is not None and choose(problem.table, problem.executor) is compiled
+    return fits and problem.graph is None and cpu.in_pieces(problem.costs)
 
 
 def value(problem: Problem, spec: Spec) -> float:
@@ -114,6 +125,10 @@ def per_step(found: Trace, problem: Problem | Costs) -> float:
 
 def trace(problem: Problem) -> Trace:
     """Find a best alignment. Its value is +∞ if every alignment is forbidden."""
+    if problem.anchors and _in_one_call(problem):
+        costs, cells = pieces.together(problem)
+        path = cpu.trace(problem.table, costs, cells)
+        return without_gates(problem, path._replace(value=pieces.value(problem, path.value)))
     if problem.anchors:
         return pieces.trace(problem, trace)
     table, graph, costs = problem.table, problem.graph, problem.costs

@@ -45,6 +45,9 @@ _EXCHANGED = [1, 0, 2]
 WIDEST = 8
 """Maximum number of features for which kernels compute match costs; beyond it, a matrix product is faster."""
 
+FEW = 1 << 18
+"""Number of match costs that are computed at once, whether or not all of them are needed."""
+
 STRIPS_FROM = 1 << 26
 """Size of the match costs, in bytes, from which they are computed strip by strip. For values alone, which need each
 strip only once, the limit is an eighth of it."""
@@ -160,19 +163,21 @@ def outdated() -> str | None:
     )
 
 
-def run(table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = False) -> Result:
-    """See `reference.run`."""
+def run(
+    table: Recurrence, reducer: Reducer, costs: Costs, *, gradient: bool = False, cells: Array | None = None
+) -> Result:
+    """See `reference.run`. cells : (n, 2), where pieces begin and end, if `in_pieces`; they are paid twice."""
     if not gradient:
-        return Result(_solve(table, costs, reducer=reducer, want=_VALUE)[0])
+        return Result(_solve(table, costs, reducer=reducer, want=_VALUE, cells=cells)[0])
     if reducer.name == "hard":
-        return _as_derivatives(trace(table, costs), costs)
+        return _as_derivatives(trace(table, costs, cells), costs)
     transposed = _compiled(table).transposed
     K, N = costs.shape
     dtype = costs.dtype
     match = np.zeros((N, K) if transposed else (K, N), dtype)
     first, second = np.zeros(match.shape[1], dtype), np.zeros(match.shape[0], dtype)
     out = {"grad_match": match, "grad_x": first, "grad_z": second}
-    value, _, _, charges = _solve(table, costs, reducer=reducer, want=_GRADIENT, out=out)
+    value, _, _, charges = _solve(table, costs, reducer=reducer, want=_GRADIENT, out=out, cells=cells)
     if transposed:
         return Result(value, match.T, second, first, charges.exchanged())
     return Result(value, match, first, second, charges)
@@ -218,15 +223,26 @@ def occurrences(table: Recurrence, costs: Costs, report: Callable[[int, int], No
     return found
 
 
-def trace(table: Recurrence, costs: Costs) -> Trace:
-    """See `reference.trace`."""
+def in_pieces(costs: Costs) -> bool:
+    """Whether `run` and `trace` solve pieces of a problem in one call: if kernels have, or compute, its match costs.
+
+    Otherwise it is better to compute the match costs of the pieces only.
+    """
+    match = costs.match
+    if match.sequences is None or len(costs.drop_x) * len(costs.drop_z) <= FEW:
+        return True
+    return match.compares_codes or (match.metric is not None and match.sequences[0].shape[1] <= WIDEST)
+
+
+def trace(table: Recurrence, costs: Costs, cells: Array | None = None) -> Trace:
+    """See `reference.trace`. cells : as in `run`."""
     K, N = costs.shape
     path: dict[str, Array] = {name: np.empty(K + N, np.int32) for name in ("path_i", "path_j")}
     path["path_cost"] = np.empty(K + N, np.uint8)
     weighted = not table.weights <= {1.0}
     if weighted:
         path["path_weight"] = np.empty(K + N)
-    value, length, *_ = _solve(table, costs, want=_TRACE, out=path)
+    value, length, *_ = _solve(table, costs, want=_TRACE, out=path, cells=cells)
     i, j, paid, *weight = (part[:length][::-1] for part in path.values())  # kernels trace back from the end
     cost, charges = paid & 3, NO_CHARGES
     if any(costs.charges) or any(map(table.pays_charge, Charges._fields)):
@@ -403,6 +419,7 @@ def _solve(
     reducer: Reducer | None = None,
     out: dict[str, Array] | None = None,
     limit: float = np.inf,
+    cells: Array | None = None,
 ) -> tuple[float, int, float, Charges]:
     """Make one call into the kernels. A transposed table runs as its mirror image with the sequences swapped.
 
@@ -414,11 +431,13 @@ def _solve(
         drop_x, drop_z, charges = drop_z, drop_x, charges.exchanged()
         band = None if band is None else _transposed_band(band, len(drop_z))
     start, stop = (None, None) if band is None else map(plain, band)
+    if cells is not None:
+        cells = (cells[:, ::-1] if transposed else cells).ravel()
     arguments: dict[str, Any] = dict.fromkeys(
         ("grad_match", "grad_x", "grad_z", "path_i", "path_j", "path_cost", "path_weight"),
     )
     value, length, spared, by_charges = _cpp.solve(
-        **_match_arguments(costs, transposed, want),
+        **_match_arguments(costs, transposed, want if cells is None else None),
         **arguments | (out or {}),
         table=kernel,
         reducer=0 if reducer is None else REDUCER[reducer.name],
@@ -434,12 +453,16 @@ def _solve(
         least=costs.match.least,
         band_start=start,
         band_stop=stop,
+        cells=cells,
     )
     return value, length, spared, Charges(*by_charges)
 
 
-def _match_arguments(costs: Costs, transposed: bool, want: int) -> dict[str, Any]:
-    """Choose how a kernel gets match costs: it computes them, requests strips of a large matrix, or gets all of it."""
+def _match_arguments(costs: Costs, transposed: bool, want: int | None) -> dict[str, Any]:
+    """Choose how a kernel gets match costs: it computes them, requests strips of a large matrix, or gets all of it.
+
+    want : what it computes; None if it cannot request strips.
+    """
     how: dict[str, Any] = dict.fromkeys(("match", "strips", "z", "x", "table_of_costs"))
     how |= {"strip_width": 0, "metric": 0}
     match = costs.match
@@ -455,7 +478,7 @@ def _match_arguments(costs: Costs, transposed: bool, want: int) -> dict[str, Any
             table = plain(match.table.T if transposed else match.table, Z.dtype)
             return how | {"z": z, "x": x, "metric": _LOOKUP, "table_of_costs": table}
         large = len(Z) * len(X) * match.dtype.itemsize > (STRIPS_FROM // 8 if want == _VALUE else STRIPS_FROM)
-        if large and (match.by_pair or not transposed):
+        if large and want is not None and (match.by_pair or not transposed):
             height, length = (len(X), len(Z)) if transposed else (len(Z), len(X))
             least = 256 if height < 1 << 16 else 64
             width = min(length, max(least, (STRIP // 4 if want == _VALUE else STRIP) // height))

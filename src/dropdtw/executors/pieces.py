@@ -16,6 +16,7 @@ import numpy as np
 
 from dropdtw.executors.protocol import Result, Step, Trace
 from dropdtw.problem.charges import Charges
+from dropdtw.problem.costs import Costs
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Problem
 
@@ -56,36 +57,39 @@ def pieces(problem: Problem) -> Iterator[Piece]:
         yield Piece(replace(problem, costs=part, anchors=(), ids=ids), rows, columns)
 
 
-def _value(problem: Problem, values: list[float]) -> float:
-    """The value of the whole; +∞ if a piece has no alignment."""
-    paid = problem.costs.match.at(*_joints(problem))
-    if not (np.isfinite(values).all() and np.isfinite(paid).all()):
-        return np.inf
-    return float(np.sum(values) - paid.sum(dtype=np.float64))
+def together(problem: Problem) -> tuple[Costs, Array]:
+    """The costs of all pieces, for an executor that takes them in one call, and the cells where they begin and end."""
+    costs = problem.costs
+    drop_x, drop_z = costs.drop_x.copy(), costs.drop_z.copy()
+    for i, j in problem.anchors:
+        drop_x[j] = np.inf
+        if problem.ids is None:  # there it is the price of entering a z
+            drop_z[i] = np.inf
+    return costs._replace(drop_x=drop_x, drop_z=drop_z), np.array(_corners(problem))
 
 
-def _joints(problem: Problem) -> tuple[Array, Array]:
-    """The z and the x of the anchors where one piece ends and the next begins."""
-    i, j = np.array(_corners(problem)[1:-1], np.int64).reshape(-1, 2).T
-    return i, j
+def value(problem: Problem, total: float) -> float:
+    """The value of the whole, from the sum of its pieces; +∞ if one has no alignment."""
+    return total - sum(problem.costs.match.one(i, j) for i, j in _corners(problem)[1:-1]) if total < np.inf else np.inf
 
 
 def run(problem: Problem, each: Callable[[Problem], Result], gradient: bool) -> Result:
     """The value of all pieces together, and its derivatives."""
     parts = list(pieces(problem))
     found = [each(part.problem) for part in parts]
-    value = _value(problem, [one.value for one in found])
+    total = value(problem, sum(one.value for one in found))
     if not gradient:
-        return Result(value)
+        return Result(total)
     (K, N), dtype = problem.costs.shape, problem.costs.dtype
     match, drop_x, drop_z = np.zeros((K, N), dtype), np.zeros(N, dtype), np.zeros(K, dtype)
     for part, one in zip(parts, found, strict=True):
         match[part.rows, part.columns] += one.match
         drop_x[part.columns] += one.drop_x
         drop_z[part.rows] += one.drop_z
-    match[_joints(problem)] -= 1
+    for i, j in _corners(problem)[1:-1]:
+        match[i, j] -= 1
     charges = Charges(*np.sum([one.charges for one in found], axis=0).tolist())
-    return Result(value, match, drop_x, drop_z, charges)
+    return Result(total, match, drop_x, drop_z, charges)
 
 
 def trace(problem: Problem, each: Callable[[Problem], Trace]) -> Trace:
@@ -100,7 +104,7 @@ def trace(problem: Problem, each: Callable[[Problem], Trace]) -> Trace:
         drop_x[part.columns] += found.drop_x.astype(np.int64)
         drop_z[part.rows] += found.drop_z.astype(np.int64)
         charges += found.charges
-    return Trace(_value(problem, values), np.concatenate(pairs), drop_x, drop_z, None, Charges(*charges.tolist()))
+    return Trace(value(problem, sum(values)), np.concatenate(pairs), drop_x, drop_z, None, Charges(*charges.tolist()))
 
 
 def sample(problem: Problem, n: int, each: Callable[[Problem], list[list[Step]]]) -> list[list[Step]]:

@@ -42,8 +42,10 @@ class Data:
     truth : (N,) the true z of each x, −1 for none.   fps : elements of X per second.
     steps : the order of Z; None if Z is a plain list.
     names : names of the elements of Z; if empty, they are numbered.
-    said : the text of each x; empty unless X is a talk.
+    said : the text of each x; empty unless X is a talk, whose page speaks of steps and sentences.
     times : the start of each x in seconds; empty if unknown or given by fps.
+    stops : the end of each x in seconds; empty unless X is a talk.
+    reading : code that reads the steps and the talk, for `find_steps`.
     begin : initial settings that differ from the defaults.
     skip : initial drop cost of a z, as a multiple of the drop cost of an x; None if no z is dropped.
     """
@@ -64,6 +66,8 @@ class Data:
     names: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
     times: tuple[float, ...] = ()
+    stops: tuple[float, ...] = ()
+    reading: tuple[str, ...] = ()
     begin: Mapping[str, bool] = field(default_factory=dict)
     skip: float | None = None
 

@@ -50,6 +50,7 @@ PAGE: Final = {
     "order.js": ("order.js", "text/javascript; charset=utf-8"),
     "draw.js": ("draw.js", "text/javascript; charset=utf-8"),
     "letters.js": ("letters.js", "text/javascript; charset=utf-8"),
+    "words.js": ("words.js", "text/javascript; charset=utf-8"),
     "wire.js": ("wire.js", "text/javascript; charset=utf-8"),
     "explore.css": ("explore.css", "text/css; charset=utf-8"),
     "icon.svg": ("icon.svg", "image/svg+xml"),
@@ -197,6 +198,12 @@ def make_app(session: Session, token: str, port: int) -> ASGIApp:
             raise ValueError("aligner is not an object; send what Aligner.to_dict writes")
         return lambda: session.opened(Aligner.from_dict(asked["aligner"])).to_json()
 
+    def chapters(asked: dict[str, Any]) -> Callable[[], Any]:
+        chosen, kind = settings.parse(asked["settings"]), asked["kind"]
+        if not isinstance(kind, str):
+            raise ValueError("kind is not a string; send the name of a format")
+        return lambda: session.chapters(chosen, kind)
+
     asked = ("settings",)
     posts = {
         "align": answering(("seq", *asked), "quick", binary(session.align)),
@@ -205,6 +212,7 @@ def make_app(session: Session, token: str, port: int) -> ASGIApp:
         "suggest": answering(asked, "quick", plain(about(session.suggest))),
         "suggest-opening": answering(asked, "quick", plain(about(session.suggest_opening))),
         "export": answering(asked, "quick", plain(about(session.export))),
+        "chapters": answering(("kind", *asked), "quick", plain(chapters)),
         "aligner": answering(asked, "quick", plain(about(lambda chosen: session.aligner(chosen).to_dict()))),
         "open": answering(("aligner",), "quick", plain(opened)),
     }

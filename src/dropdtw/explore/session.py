@@ -14,7 +14,7 @@ import numpy as np
 
 import dropdtw
 from dropdtw import costs, drops, palette
-from dropdtw.explore import order, view
+from dropdtw.explore import order, talks, view
 from dropdtw.explore.load import Data
 from dropdtw.explore.settings import Choice, PageSettings
 from dropdtw.files import formats
@@ -114,7 +114,7 @@ class Session:
         drop = Choice("constant", self.suggested["constant"])
         other = drop if entry.one_to_one else Choice()
         if data.skip is not None:
-            other = Choice("constant", _rounded(data.skip * found.constant))
+            other = Choice("constant", _rounded(data.skip * drop.value))
         return replace(settings, drop_x=drop, drop_z=other)
 
     def info(self) -> dict[str, Any]:
@@ -144,6 +144,7 @@ class Session:
             "fps": data.fps,
             "names": list(data.names or (data.steps.names if data.steps else ())),
             "said": list(data.said),
+            "talk": bool(data.reading),
             "times": list(data.times),
             "suggested": self.suggested,
             "palette": palette.schemes(),
@@ -263,6 +264,17 @@ class Session:
         content = formats.alignment_content(replace(a, clocks=clocks), ".json")
         return json.loads(content) | {"aligner": self.aligner(settings).to_dict()}  # type: ignore[no-any-return]
 
+    def chapters(self, settings: PageSettings, kind: str) -> dict[str, str]:
+        """The steps of a talk in the content of a file.   kind : one of `dropdtw.text.FORMATS`."""
+        from dropdtw.text import Sentence, write_chapters
+
+        data = self.data
+        if not data.reading:
+            raise ValueError("chapters are for steps and a talk; start the explorer with a list of steps and subtitles")
+        talk = [Sentence(*each) for each in zip(data.times, data.stops, data.said, strict=True)]
+        found = talks.chapters(settings, data, self.alignment(settings))
+        return {"content": write_chapters(found, kind, talk, title=data.title)}
+
     def aligner(self, settings: PageSettings) -> dropdtw.Aligner:
         """The `Aligner` of these settings and of the loaded order; ValueError if there is none."""
         options = settings.options(self.data.given)
@@ -298,7 +310,12 @@ class Session:
         return replace(PageSettings.of(Options(**aligner.changed | numbers | {"match": "auto"})), **kept, match=match)
 
     def code(self, settings: PageSettings) -> str:
-        """Python code that reproduces the alignment, and the posterior if one is shown."""
+        """Python code that reproduces the alignment, and the posterior if one is shown.
+
+        For a talk, the code finds the steps and writes chapters.
+        """
+        if self.data.reading and (found := talks.code(settings, self.data)) is not None:
+            return found
         aligner = self.aligner(settings)
         said = {name: repr(value) for name, value in aligner.changed.items()}
         if "order" in said:

@@ -17,7 +17,7 @@ import numpy as np
 from dropdtw.files import arrays, atomic, jsons, tables, texts
 from dropdtw.files.tables import Table, numbers, rectangle
 from dropdtw.problem.clock import Clocks
-from dropdtw.problem.inputs import Array, as_sequence, column_order, shortened
+from dropdtw.problem.inputs import Array, Columns, as_sequence, shortened
 from dropdtw.results.alignment import Alignment
 
 MANY_CELLS: Final = 1 << 24
@@ -66,12 +66,17 @@ def read_pair(
 
     Raises the errors of `read_table`, and ValueError if the two have columns of different names.
     """
-    of_z, both, of_x = (None, "", None) if time is None else time.rpartition(",")
-    of_z = of_z if both else of_x
-    first = read_table(z, header=header, time=of_z, needed=bool(both), holes=holes, or_else=or_else)
+    of_z, of_x, both = both_times(time)
+    first = read_table(z, header=header, time=of_z, needed=both, holes=holes, or_else=or_else)
     second = read_table(x, header=header, time=of_x, holes=holes, or_else=or_else)
     X = in_order_of(first, second, os.fspath(z), os.fspath(x), (of_z, of_x))
     return SequencePair(first.values, X, None if time is None else Clocks(first.times, second.times))
+
+
+def both_times(time: str | None) -> tuple[str | None, str | None, bool]:
+    """The columns of times of Z and of X by the name of one, or by both ("uptime,time"); and whether both are named."""
+    of_z, comma, of_x = (None, "", None) if time is None else time.rpartition(",")
+    return of_z if comma else of_x, of_x, bool(comma)
 
 
 def read_symbols(place: str, *, letters: bool = False) -> list[str]:
@@ -103,7 +108,7 @@ def in_order_of(first: Table, second: Table, z: str, x: str, times: tuple[str | 
         [] if tables.is_numbered(table.names) else [name for name in table.names if name != time]
         for table, time in zip((first, second), times, strict=True)
     )
-    order = column_order(of_z, of_x, z, x)
+    order = Columns(tuple(of_z), z).order(of_x, x)
     return second.values if order is None else second.values[:, order]
 
 

@@ -17,6 +17,10 @@ RATES: Final = tuple(
 """The frame rates that editors know, in frames per second."""
 
 
+SWAPPED: Final = 3
+"""If the extras of A last this many times as long as those of B, the arguments look swapped."""
+
+
 class Recording(NamedTuple):
     """One of the two recordings, as a timeline refers to it.
 
@@ -51,6 +55,12 @@ def standard_rate(rate: Fraction | None) -> Fraction:
 def to_cut(edits: Edits) -> int:
     """The recording to be cut to what both share: 1 (B) if it has extras or neither has any, otherwise 0 (A)."""
     return 0 if edits.only_a and not edits.only_b else 1
+
+
+def look_swapped(edits: Edits) -> bool:
+    """Whether A has much more that B lacks than the other way round: then A may be the one that was to be cut."""
+    extras = [sum(row.duration for row in rows) for rows in (edits.only_a, edits.only_b)]
+    return bool(edits.same) and extras[0] > SWAPPED * extras[1]
 
 
 def kept(edits: Edits, side: int) -> list[Span]:

@@ -308,6 +308,11 @@ def any_order(*parts: OrderLike) -> Order:
     any_order([0, 1], 2, [3, 4])
     """
     listed = [as_order(part, "a part of any_order") for part in parts]
+    if len(listed) == 1 and listed[0].kind == "list" and len(listed[0].parts) > 1:
+        raise ValueError(
+            f"any_order({shown(listed[0])}) leaves nothing free, because a list is a fixed order; give its elements "
+            "one by one, as in any_order(0, 1, 2) or any_order(*notes)"
+        )
     for part in listed:
         if not part.is_partial:
             raise ValueError(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from dropdtw.problem.clock import Clock
+    from dropdtw.problem.inputs import Array
 
 __all__ = ["DROPPED", "HATCHED", "MATCH", "SERIES", "TRUTH", "UNREACHED", "WRONG", "hatched", "new_axes", "patch"]
 __all__ += ["pyplot", "time_axis", "titled"]
@@ -40,7 +41,13 @@ def new_axes(size: tuple[float, float] = (7, 4)) -> Axes:
 
 def hatched(color: str, tint: float = 0.15, pattern: str = HATCHED) -> dict[str, Any]:
     """Options of a see-through patch: a pale tint and thin hatch lines."""
-    return {"facecolor": (color, tint), "edgecolor": color, "hatch": pattern, "linewidth": 0}
+    pyplot()
+    from dropdtw.plot.hatch import FaceThenHatch
+
+    return {
+        "facecolor": (color, tint), "edgecolor": color, "hatch": pattern, "linewidth": 0,
+        "path_effects": [FaceThenHatch()],
+    }  # fmt: skip
 
 
 def patch(**options: Any) -> Any:
@@ -65,6 +72,9 @@ def titled(ax: Axes, title: str, entries: Mapping[str, Any], *, room: bool = Fal
     )  # fmt: skip
 
 
+WHOLE: Final = ["%Y", "%Y-%b", "%b-%d", "%H:%M", "%H:%M", "%H:%M:%S.%f"]
+"""How matplotlib's `ConciseDateFormatter` writes years, months, days, ..., seconds if no other label says the rest."""
+
 LEAST_APART = 0.06
 """The least distance of two ticks on an axis of times, as a share of the axis."""
 
@@ -83,17 +93,34 @@ def time_axis(axis: Any, clock: Clock, first: float = 0.0) -> str:
         dates.date2num([*clock.begin, clock.end[-1]]) if dated else np.append(clock.seconds[:, 0], clock.seconds[-1, 1])
     )
     if dated:
-        locator = dates.AutoDateLocator(tz=clock.zone, maxticks=7)
+        locator = dates.AutoDateLocator(tz=clock.zone, minticks=3, maxticks=7)
         ticks = np.asarray(locator.tick_values(*dates.num2date(edges[[0, -1]], tz=clock.zone)))
-        texts = dates.ConciseDateFormatter(locator, tz=clock.zone).format_ticks(ticks)
     else:
         ticks = np.asarray(MaxNLocator(7, steps=[1, 2, 2.5, 5, 10]).tick_values(*edges[[0, -1]])).round(9)
-        texts = [f"{tick:g}" for tick in ticks]
-    places = np.interp(ticks, edges, np.arange(len(edges)) + first)
-    shown: list[tuple[float, str]] = []
-    for tick, place, text in zip(ticks, places, texts, strict=True):
-        apart = not shown or place - shown[-1][0] >= LEAST_APART * len(edges)  # a gap brings times together
-        if edges[0] <= tick <= edges[-1] and apart:
-            shown.append((place, text))
-    axis.set_ticks([place for place, _ in shown], [text for _, text in shown])
+    shown = _apart(ticks, edges)
+    round_times = len(shown) > 1
+    if not round_times:  # a gap holds them all
+        shown = _apart(edges[np.linspace(0, len(edges) - 2, 5).astype(int)], edges)
+    if not dated:
+        texts = [f"{tick:g}" for tick in shown]
+    elif round_times:
+        texts = dates.ConciseDateFormatter(locator, tz=clock.zone).format_ticks(shown)
+        texts[0] = dates.ConciseDateFormatter(locator, tz=clock.zone, formats=WHOLE).format_ticks(shown)[0]
+    else:
+        found = dates.num2date(shown, tz=clock.zone)
+        pattern = "%H:%M:%S" if found[0].date() == found[-1].date() else "%b-%d %H:%M:%S"
+        texts = [time.strftime(pattern) for time in found]
+    axis.set_ticks(np.interp(shown, edges, np.arange(len(edges)) + first), texts)
     return "time" if dated else "seconds"
+
+
+def _apart(ticks: Array, edges: Array) -> list[float]:
+    """The ticks between the edges of elements whose labels have room: a gap brings times together."""
+    found: list[float] = []
+    places = np.interp(ticks, edges, np.arange(len(edges)))
+    last = -np.inf
+    for tick, place in zip(ticks.tolist(), places.tolist(), strict=True):
+        if edges[0] <= tick <= edges[-1] and place - last >= LEAST_APART * len(edges):
+            found.append(tick)
+            last = place
+    return found

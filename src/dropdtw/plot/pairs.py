@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy.typing as npt
 
 from dropdtw.plot.common import (
     DROPPED,
-    HATCHED,
     MATCH,
     TRUTH,
     UNREACHED,
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 MOST_NUMBERS: Final = 60
 """Visits are numbered if there are at most this many."""
 
+MOST_SYMBOLS: Final = 40
+"""An axis shows its symbols if there are at most this many."""
+
 NOT_TAKEN: Final[dict[str, Any]] = {"facecolor": "none", "edgecolor": UNREACHED, "hatch": "\\\\\\", "linewidth": 0}
 MISSING: Final[dict[str, Any]] = {"facecolor": "white", "edgecolor": UNREACHED, "hatch": "xxx", "linewidth": 0}
 
@@ -55,7 +58,7 @@ def alignment(
     Matches are blue dots. Dropped elements are hatched in orange, and missing elements are crossed out. Cells that a
     window, a mask or a cost of +∞ forbids are blank.
 
-    If the sequences have times, the axes show them.
+    If the sequences have times, or are short and hold symbols, the axes show them.
 
     With an order, each visit to a step is a bar over its duration, numbered in order of time. Steps on branches that
     were not taken are hatched in gray.
@@ -74,6 +77,7 @@ def alignment(
     >>> ax = plot.alignment(a, truth_x=[(0, 1), (2, 4)])
     """
     ax = ax or new_axes()
+    ticker: Any = import_module("matplotlib.ticker")
     K, N = a.shape
     if a.problem is not None:
         C = a.problem.given.banded()
@@ -100,7 +104,13 @@ def alignment(
         for edge in (start, stop):
             ax.axvline(edge - 0.5, color=TRUTH, linestyle="--", linewidth=1.2)
     ax.set(xlim=(-0.5, N - 0.5), ylim=(K - 0.5, -0.5), xlabel=xlabel, ylabel=ylabel)
-    ax.locator_params(integer=True)
+    for each in (ax.xaxis, ax.yaxis):
+        if isinstance(locator := each.get_major_locator(), ticker.MaxNLocator):  # not that of times, on shared axes
+            locator.set_params(integer=True)
+    for symbols, axis in zip(a.symbols or (), (ax.yaxis, ax.xaxis), strict=bool(a.symbols)):
+        if len(symbols) <= MOST_SYMBOLS:
+            upright = axis is ax.yaxis or max(map(len, map(str, symbols))) < 3
+            axis.set_ticks(range(len(symbols)), map(str, symbols), rotation=0 if upright else 90)
     for clock, axis, label in zip(a.clocks or (), (ax.yaxis, ax.xaxis), (ylabel, xlabel), strict=bool(a.clocks)):
         if clock is not None:
             name = time_axis(axis, clock, -0.5)
@@ -378,8 +388,8 @@ def _signal(
     step = float(at[1] - at[0]) if len(at) > 1 else 2 * float(at[0]) + 1
     spans = [(at[start] - step / 2, (stop - start) * step) for start, stop in runs(dropped)]
     as_image = values.shape[1] > CURVES
-    ax.broken_barh(spans, (floor - 0.05, 1.1), zorder=3 if as_image else 0, facecolor=(DROPPED, 0.16),
-                   edgecolor=DROPPED, hatch=HATCHED if as_image else None, linewidth=0)  # fmt: skip
+    look = hatched(DROPPED) if as_image else {"facecolor": (DROPPED, 0.16), "linewidth": 0}
+    ax.broken_barh(spans, (floor - 0.05, 1.1), zorder=3 if as_image else 0, **look)
     if as_image:
         extent = (at[0] - step / 2, at[-1] + step / 2, floor, floor + 1)
         ax.imshow(values.T, cmap="Greys", aspect="auto", interpolation="nearest", extent=extent, vmin=low, vmax=high)

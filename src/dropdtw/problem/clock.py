@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw.problem.errors import OptionError, choices, described
+from dropdtw.problem.warn import warn
 
 Array = npt.NDArray[Any]
 
@@ -275,6 +276,9 @@ def _own(values: Any, side: str) -> Clock | None:
     index = getattr(values, "index", None)
     if getattr(getattr(index, "dtype", None), "kind", "") in ("m", "M") or type(index).__name__ in _SPANS:
         return Clock.of(index, side, f"the index of {side.upper()}")
+    label = next(iter(index), None) if index is not None and hasattr(index, "dtype") else None
+    if isinstance(label, str) and _DATE.match(label):
+        warn(f"the index of {side.upper()} holds strings and is not used as times; parse it with pd.to_datetime")
     columns = time_columns(values)
     if len(columns) > 1:
         names = ", ".join(map(str, columns))
@@ -284,6 +288,10 @@ def _own(values: Any, side: str) -> Clock | None:
 
 _SPANS = ("PeriodIndex", "IntervalIndex")
 """Indexes of pandas whose elements have a beginning and an end."""
+
+
+_DATE = re.compile(r"\s*(\d{1,4}[-./]\d{1,2}[-./]\d{1,4}|\d{1,2}:\d\d)")
+"""How dates and times of day begin, in most notations."""
 
 
 def time_columns(values: Any) -> list[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,12 @@ def as_floats(values: npt.ArrayLike, name: str, masked: float | None = None) -> 
         if array.dtype.kind not in "biuf":
             raise TypeError
     except (TypeError, ValueError):  # ValueError: rows of different lengths
+        for column, dtype in zip(getattr(values, "columns", ()), getattr(values, "dtypes", ()), strict=False):
+            if not (getattr(dtype, "is_numeric", bool)() or getattr(dtype, "kind", "O") in "biuf"):
+                raise ValueError(
+                    f"column {column!r} of {name} is not numeric; drop it, or, if it holds times, make it the index: "
+                    f"pd.read_csv(..., index_col={column!r}, parse_dates=True)"
+                ) from None
         raise ValueError(f"{name} is {described(values)}; give a rectangular array of real numbers") from None
     if array.dtype.kind == "f" and array.dtype.itemsize <= 4:
         return array.astype(np.float32, copy=False)
@@ -133,29 +140,52 @@ def as_pair(Z: npt.ArrayLike, X: npt.ArrayLike) -> tuple[Array, Array]:
     return paired(as_sequence(Z, "Z"), as_sequence(X, "X"))
 
 
-def same_columns(Z: Any, X: Any) -> tuple[Any, Any]:
-    """Two sequences, X with the columns of Z if both are data frames. Raises if their columns have other names."""
-    Z, X = without_times(Z), without_times(X)
-    of_z, of_x = ([str(name) for name in getattr(A, "columns", ())] for A in (Z, X))
-    order = column_order(of_z, of_x, "Z", "X")
-    return (Z, X) if order is None else (Z, X[[X.columns[k] for k in order]])
+def same_columns(Z: Any, X: Any, z: str = "Z", x: str = "X") -> tuple[Any, Any]:
+    """Two sequences, X with the columns of Z if both are data frames; z and x are what errors call them."""
+    columns = Columns()
+    return columns.sort(Z, z), columns.sort(X, x)
 
 
-def column_order(of_z: Sequence[str], of_x: Sequence[str], z: str, x: str) -> list[int] | None:
-    """Where the columns of Z are among those of X; None if nothing has to move. Raises if their names differ.
+@dataclass
+class Columns:
+    """The columns that data frames have in common, in the order of the first one. Other sequences have no names.
 
-    of_z, of_x : their names, none if they have no names. The name of a single column does not matter.
-    z, x : what to call the two in the error.
+    names : their names, without those of times.   of : what errors call the first data frame.
     """
-    named = min(len(of_z), len(of_x)) > 1 and len(of_z) == len(of_x)
-    if not named or list(of_z) == list(of_x):
-        return None
-    if sorted(of_z) != sorted(of_x) or len(set(of_z)) < len(of_z):
+
+    names: tuple[str, ...] = ()
+    of: str = ""
+
+    def sort(self, values: Any, name: str) -> Any:
+        """A sequence without columns of times; a data frame with its columns in the order of the first one."""
+        values = without_times(values)
+        if not hasattr(values, "columns"):
+            return values
+        names = [str(column) for column in values.columns]
+        if not self.names:
+            self.names, self.of = tuple(names), name
+        order = self.order(names, name)
+        return values if order is None else values[[values.columns[k] for k in order]]
+
+    def order(self, names: Sequence[str], name: str) -> list[int] | None:
+        """Where these columns are among others; None if nothing has to move.
+
+        Raises ValueError if the others have different names. The name of a single column does not matter.
+        """
+        mine = self.names
+        if not mine or not names or len(mine) == len(names) == 1 or mine == tuple(names):
+            return None
+        if sorted(mine) == sorted(names) and len(set(mine)) == len(mine):
+            return [names.index(each) for each in mine]
+        for more, of, fewer, without in ((names, name, mine, self.of), (mine, self.of, names, name)):
+            if set(fewer) < set(more):
+                extra = [each for each in more if each not in fewer]
+                which = f"the columns {shortened(extra)}" if len(extra) > 1 else f"the column {extra[0]}"
+                raise ValueError(f"{of} also has {which}, which {without} lacks; give both the same columns")
         raise ValueError(
-            f"{z} has the columns {shortened(of_z)} and {x} has {shortened(of_x)}; "
+            f"{self.of} has the columns {shortened(mine)} and {name} has {shortened(names)}; "
             "give both the same columns, or remove the names"
         )
-    return [of_x.index(name) for name in of_z]
 
 
 def shortened(names: Sequence[str]) -> str:

@@ -55,6 +55,10 @@ class MatchCosts(ABC):
     def at(self, i: Array, j: Array) -> Array:
         """C[i, j] for pairs."""
 
+    def one(self, i: int, j: int) -> float:
+        """C[i, j]."""
+        return float(self.at(np.array([i]), np.array([j]))[0])
+
     @abstractmethod
     def part(self, rows: slice, columns: slice) -> Array:
         """C[rows, columns]."""
@@ -94,6 +98,10 @@ class Matrix(MatchCosts):
     def at(self, i: Array, j: Array) -> Array:
         """C[i, j] for pairs."""
         return np.asarray(self.C[i, j])
+
+    def one(self, i: int, j: int) -> float:
+        """C[i, j]."""
+        return float(self.C[i, j])
 
     def part(self, rows: slice, columns: slice) -> Array:
         """C[rows, columns]."""

@@ -236,13 +236,15 @@ class Options(_Named):
         metadata=about(
             "Pairs (i, j): this z matches this x, and neither is dropped.",
             clean=_anchors,
+            metavar="I,J ...",
             instead="use a match function that returns ∞ for what crosses them",
         ),
     )
     per: str | None = field(
         default=None,
         metadata=about(
-            "What the costs of x are counted by: second.",
+            "second: multiply the costs of each element of X by its duration.",
+            metavar="second",
             instead="multiply C and the drop costs by the durations of the x",
         ),
     )
@@ -359,7 +361,11 @@ class CostOptions(PathOptions, ValueOptions, total=False):
     """The options of `dropdtw.cost`."""
 
 
-class PairOptions(MethodOptions, ElementOptions, ValueOptions, total=False):
+class PathsOptions(MethodOptions, ElementOptions, total=False):
+    """The options of `dropdtw.alignments`."""
+
+
+class PairOptions(PathsOptions, ValueOptions, total=False):
     """The options of `dropdtw.pairwise`."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,11 @@ from dropdtw.problem.charges import NO_CHARGES
 from dropdtw.problem.clock import Clocks, Fps, Times, clocks_of, timed
 from dropdtw.problem.costs import Costs
 from dropdtw.problem.errors import MismatchError, OptionError
-from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, refuse_masked
+from dropdtw.problem.inputs import Array, as_drop_costs, as_match_costs, detached, refuse_masked
 from dropdtw.problem.match import MatchCosts, Matrix, Pair
 from dropdtw.problem.missing import Kept, without_missing
 from dropdtw.problem.spec import Spec
-from dropdtw.problem.symbols import Symbols
+from dropdtw.problem.symbols import Symbols, listing
 from dropdtw.tables.table import Recurrence
 
 
@@ -101,6 +102,8 @@ class Problem:
         if coded is not None:
             (Z,), (X,) = coded.left.codes, coded.right.codes
             symbols = coded.left.symbols[0], coded.right.symbols[0]
+        elif spec.match == "equal" and np.ndim(Z) == np.ndim(X) == 1:  # numbers that are compared as symbols
+            symbols = listing(detached(Z), "Z"), listing(detached(X), "X")
         spec, A, B, kept = without_missing(spec, Z, X)
         match = spec.resolved(A.shape[1])
         match.check_features(A.shape[1])
@@ -184,7 +187,7 @@ def _check_anchors(anchors: tuple[tuple[int, int], ...] | None, costs: Costs) ->
             why = f", but there are {costs.shape[0]} z and {costs.shape[1]} x"
             raise OptionError("anchors", (i, j), "give indices of elements, counted from 0", why)
         outside = costs.band is not None and not costs.band[0][i] <= j < costs.band[1][i]
-        if outside or not np.isfinite(costs.match.at(np.array([i]), np.array([j]))).all():
+        if outside or not isfinite(costs.match.one(i, j)):
             why = f", but z_{i} may not match x_{j}"
             raise OptionError("anchors", (i, j), "allow this match, or remove the anchor", why)
 

@@ -163,7 +163,7 @@ class Spec:
         Raises if X has no clock that can count them, or none at all although costs are counted by the second.
         """
         if self.per is not None and (clocks is None or clocks.x is None):
-            raise OptionError("per", self.per, "give times= or fps=", ", but nothing says how long each x lasts")
+            raise OptionError("per", self.per, "give {times} or {fps}", ", but nothing says how long each x lasts")
         if self.order is None or not self.order.durations:
             return self
         whole = kept is None or len(kept.x) == kept.shape[1]
@@ -427,7 +427,7 @@ def _check_takes(entry: Method, drop_x: Rule | None, drop_z: Rule | None, thresh
             "method {name!r} takes no threshold; leave it out, or use 'lcss' or 'edr'"
             if threshold is not None
             else "method {name!r} needs {threshold=}; give the largest match cost at which a pair counts as equal "
-            "(a number or 'percentile:30')",
+            "(0 for symbols; otherwise a number or 'percentile:30')",
             name=entry.name,
         )
 

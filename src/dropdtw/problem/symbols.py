@@ -18,6 +18,7 @@ import numpy as np
 
 from dropdtw.problem.errors import OptionError, choices, described
 from dropdtw.problem.inputs import Array
+from dropdtw.problem.warn import warn
 
 SCORES: Final = re.compile(r"[A-Z][A-Z0-9.]+")
 """What names of Biopython's score matrices look like."""
@@ -216,10 +217,10 @@ def encode(
 
     Raises ValueError if the symbols cannot be compared.
     """
-    lookup = score_matrix(match) if isinstance(match, str) and SCORES.fullmatch(match) else match
     given = [*left, *(() if right is None or isinstance(right, Side) else right)]
-    if not isinstance(lookup, Lookup) and not isinstance(right, Side) and not any(map(symbolic, given)):
+    if not isinstance(right, Side) and not compares_symbols(match, given):
         return None
+    lookup = score_matrix(match) if _is_score(match) else match
     if numeric is not None:
         raise ValueError(f"{numeric}, but {called(0, 0)} holds symbols; use another method, or give numbers")
     equal = lookup in ("auto", "equal")
@@ -233,9 +234,19 @@ def encode(
         x = z if right is None else Side.of(right, partial(called, 1), z.numbers if equal else {})
     if equal:
         _refuse_mixed(z, x, called)
+        _warn_of_letters([left] if right is None or isinstance(right, Side) else [left, right], z, x, called)
     if match == "auto" and not any(isinstance(values, str) for values in given):
         _refuse_numbers(z.numbers, called(0, 0))
     return Encoded(_compared(lookup, z.numbers, x.numbers), z, x)
+
+
+def compares_symbols(match: Any, sequences: Iterable[Any]) -> bool:
+    """Whether sequences are to be compared as symbols, judging by the match cost and their ends."""
+    return isinstance(match, Lookup) or _is_score(match) or any(map(symbolic, sequences))
+
+
+def _is_score(match: Any) -> bool:
+    return isinstance(match, str) and SCORES.fullmatch(match) is not None
 
 
 def _compared(match: Any, of_z: Mapping[Hashable, int], of_x: Mapping[Hashable, int]) -> Any:
@@ -282,7 +293,7 @@ def _codes(symbols: Symbols, numbers: dict[Hashable, int], name: str) -> Array:
             f"element {k} of {name} is {described(bad)}, which is not hashable; give symbols that are, such as strings "
             "or tuples"
         ) from None
-    gone = [code for symbol, code in numbers.items() if _is_missing(symbol)]
+    gone = [code for symbol, code in numbers.items() if is_missing(symbol)]
     return np.where(np.isin(codes, gone), np.nan, codes) if gone else codes
 
 
@@ -304,7 +315,7 @@ def _refuse_mixed(z: Side, x: Side, called: Callable[[int, int], str]) -> None:
     kinds: dict[type, Hashable] = {}
     for symbol in {**z.numbers, **x.numbers}:
         for kind in (str, bytes, Number):
-            if isinstance(symbol, kind) and not _is_missing(symbol):
+            if isinstance(symbol, kind) and not is_missing(symbol):
                 kinds.setdefault(kind, symbol)
     if len(kinds) > 1:
         places = [(side, k, each) for side, of in enumerate((z, x)) for k, each in enumerate(of.symbols)]
@@ -318,9 +329,16 @@ def _refuse_mixed(z: Side, x: Side, called: Callable[[int, int], str]) -> None:
         )
 
 
+def _warn_of_letters(sides: Sequence[Sequence[Any]], z: Side, x: Side, called: Callable[[int, int], str]) -> None:
+    """Warn if letters are compared with words."""
+    text = next((called(side, k) for side, of in enumerate(sides) for k, v in enumerate(of) if isinstance(v, str)), "")
+    if text and any(isinstance(symbol, str) and len(symbol) > 1 for symbol in {**z.numbers, **x.numbers}):
+        warn(f"{text} is a string, so its letters are aligned; pass {text}.split() for words")
+
+
 def _refuse_numbers(symbols: Iterable[Hashable], name: str) -> None:
     """Raise if symbols are numbers written as strings, which `match="auto"` would compare as strings."""
-    symbols = [symbol for symbol in symbols if not _is_missing(symbol)]
+    symbols = [symbol for symbol in symbols if not is_missing(symbol)]
     try:
         numbers = [float(symbol) for symbol in symbols if isinstance(symbol, (str, bytes))]
     except ValueError:
@@ -384,5 +402,6 @@ def _hashable(symbol: object) -> bool:
     return True
 
 
-def _is_missing(symbol: object) -> bool:
+def is_missing(symbol: object) -> bool:
+    """Whether a symbol stands for none: None, NaN or NA."""
     return symbol is None or type(symbol).__name__ == "NAType" or (isinstance(symbol, float) and symbol != symbol)

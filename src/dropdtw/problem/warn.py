@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from numbers import Real
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -15,3 +16,9 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def warn_of_hard_gamma(reducer: str, gamma: object, default: float = 0.0) -> None:
+    """Warn of a temperature that the hard minimum ignores. default : a γ that nobody has to have given."""
+    if reducer == "hard" and isinstance(gamma, Real) and gamma not in (0, default):
+        warn(f"gamma is {gamma!r}, but the minimum is hard and does not use it; give reducer='soft' or 'smooth'")

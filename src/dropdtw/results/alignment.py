@@ -14,7 +14,7 @@ from dropdtw import executors
 from dropdtw.executors.protocol import Step, Trace
 from dropdtw.problem.charges import NO_CHARGES, Charges
 from dropdtw.problem.clock import Clock, Clocks
-from dropdtw.problem.inputs import Array
+from dropdtw.problem.inputs import Array, runs
 from dropdtw.problem.missing import Kept
 from dropdtw.problem.problem import Problem
 from dropdtw.problem.symbols import Symbols
@@ -345,6 +345,15 @@ class Alignment(Exported):
             return found
         return [self._of_caller(segment) for segment in found]
 
+    def dropped_runs(self) -> list[Segment]:
+        """List the runs of dropped x, as segments with the label −1; they have times as `segments` have.
+
+        >>> import dropdtw
+        >>> dropdtw.align([1, 2], [1, 9, 9, 2], drop_x=0.5).dropped_runs()
+        [Segment(label=-1, start=1, stop=3)]
+        """
+        return [Segment(-1, *run, clock=self.clock_x) for run in runs(self.dropped_x)]
+
     @property
     def walk(self) -> Array:
         """(W,) the z that the alignment visits, matched or dropped; without an `order`, all that are present."""
@@ -448,9 +457,9 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         from dropdtw.results.explain import explain
 
         if j is not None and z is None:
-            return explain(self, self.solved(), j, "x")
+            return replace(explain(self, self.solved(), j, "x"), symbols=self.symbols)
         if z is not None and j is None:
-            return explain(self, self.solved(), z, "z")
+            return replace(explain(self, self.solved(), z, "z"), symbols=self.symbols)
         raise TypeError("explain takes one element; give j, the index of an x, or z=, the index of a z")
 
     def posterior(self, gamma: float | None = None) -> Posterior:
@@ -568,11 +577,13 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
 
         return serialize.from_dict(data)
 
-    def to_columns(self) -> dict[str, list[Any]]:
+    def to_columns(self, *, posterior: Posterior | None = None) -> dict[str, list[Any]]:
         """The alignment as a table, a row for each match and each drop, sorted by X, then by Z.
 
         Its columns are `what` ("match", "drop_x" or "drop_z"), the indices `z` and `x` (None for the other side of a
         drop), and times if there are any. With symbols, `z_symbol` and `x_symbol` follow.
+
+        posterior : adds a column `probability`, of each match and each drop.
 
         >>> import dropdtw
         >>> print(dropdtw.solve([[0.1, 0.9, 0.2]], drop_x=0.3).to_csv(), end="")
@@ -596,6 +607,17 @@ Segment(label=0, start=2, stop=3), Segment(label=1, start=3, stop=4)]
         if self.symbols is not None:
             for side, places, symbols in zip("zx", (of_z, of_x), self.symbols, strict=True):
                 found[f"{side}_symbol"] = [None if k is None else symbols[k] for k in places]
+        if posterior is not None:
+            if posterior.match.shape != self.shape:
+                raise ValueError(
+                    f"posterior is that of {posterior.match.shape} elements, and this alignment of {self.shape}; give "
+                    "its own, a.posterior()"
+                )
+            P = np.pad(posterior.match, (0, 1))  # the last row and column: the drops of x and of z
+            P[-1, :-1], P[:-1, -1] = posterior.drop_x, posterior.drop_z
+            found["probability"] = [
+                float(P[-1 if i is None else i, -1 if j is None else j]) for i, j in zip(of_z, of_x, strict=True)
+            ]
         return found
 
     def _has_costs(self) -> bool:

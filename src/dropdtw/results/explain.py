@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from dropdtw.executors.protocol import Element, Trace
 from dropdtw.problem.costs import Costs
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.problem import Problem
+from dropdtw.problem.symbols import Symbols
 
 if TYPE_CHECKING:
     from dropdtw.results.alignment import Alignment
@@ -36,6 +38,7 @@ class Explanation:
     missing : whether it is missing, so that there was nothing to decide.
     side : "x" or "z".
     reached : False for a z of an alternative that the walk does not take.
+    symbols : the elements of Z and of X if they are symbols, otherwise None.
     margin : alternative_cost − cost. For a best alignment it is never negative, up to rounding. A sample from a
         posterior need not be a best alignment.
 
@@ -55,6 +58,7 @@ class Explanation:
     missing: bool = False
     side: str = "x"
     reached: bool = True
+    symbols: tuple[Symbols, Symbols] | None = field(default=None, repr=False)
 
     @property
     def margin(self) -> float:
@@ -62,7 +66,7 @@ class Explanation:
         return self.alternative_cost - self.cost
 
     def __str__(self) -> str:
-        it = f"{self.side}_{self.j}"
+        it = self._name(self.side, self.j)
         if self.missing:
             return f"{it} is missing: it matches nothing and costs nothing"
         what = f"matched to {self._named(self.matched)}" if self.matched else "dropped"
@@ -77,9 +81,12 @@ class Explanation:
             f"{self.alternative_cost:.4g} (margin {self.margin:.4g})"
         )
 
+    def _name(self, side: str, at: int) -> str:
+        return f"{side}_{at}" + ("" if self.symbols is None else f" ({self.symbols[side == 'x'][at]!r})")
+
     def _named(self, matched: tuple[int, ...]) -> str:
         """The elements of the other side, with "to" for more than two in a row."""
-        other = SIDES[self.side == "z"]
+        name = partial(self._name, SIDES[self.side == "z"])
         runs: list[list[int]] = []
         for i in matched:
             if runs and i == runs[-1][-1] + 1:
@@ -87,9 +94,9 @@ class Explanation:
             else:
                 runs.append([i])
         said = [
-            name
+            each
             for run in runs
-            for name in ([f"{other}_{run[0]} to {other}_{run[-1]}"] if len(run) > 2 else [f"{other}_{i}" for i in run])
+            for each in ([f"{name(run[0])} to {name(run[-1])}"] if len(run) > 2 else map(name, run))
         ]
         return " and ".join(filter(None, [", ".join(said[:-1]), said[-1]]))
 

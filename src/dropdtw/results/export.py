@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, overload
 
 from dropdtw.files import atomic, jsons
 from dropdtw.problem.clock import Clock, plain
@@ -23,7 +23,7 @@ class Exported(ABC):
     """
 
     @abstractmethod
-    def to_columns(self) -> dict[str, list[Any]]:
+    def to_columns(self, *args: Any, **how: Any) -> dict[str, list[Any]]:
         """The columns of the table by name; None stands for an empty cell."""
 
     @abstractmethod
@@ -35,8 +35,10 @@ class Exported(ABC):
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Read what `to_dict(costs=True)` wrote."""
 
-    def to_frame(self) -> Any:
+    def to_frame(self, **how: Any) -> Any:
         """The table of `to_csv` as a data frame of pandas, or of polars if pandas is not installed.
+
+        how : keyword arguments of `to_columns`.
 
         Raises ImportError if neither is installed.
         """
@@ -45,18 +47,23 @@ class Exported(ABC):
                 library = import_module(name)
             except ImportError:
                 continue
-            columns = self.to_columns()
+            columns = self.to_columns(**how)
             if name == "pandas":  # which would turn indices with holes into floats
                 columns = {of: library.array(v, "Int64") if of in ("z", "x") else v for of, v in columns.items()}
             return library.DataFrame(columns)
         raise ImportError("to_frame needs a library for data frames; run pip install pandas, or use to_csv")
 
-    def to_csv(self, place: str | os.PathLike[str] | None = None) -> str:
-        """Write the table as CSV, and return it.
+    @overload
+    def to_csv(self, place: None = None, **how: Any) -> str: ...
+    @overload
+    def to_csv(self, place: str | os.PathLike[str], **how: Any) -> None: ...
+    def to_csv(self, place: str | os.PathLike[str] | None = None, **how: Any) -> str | None:
+        """Write the table to a CSV file, or return it as text.
 
-        place : the file; None writes none.
+        place : the file, in a folder that is made if it does not exist; None returns the text.
+        how : keyword arguments of `to_columns`.
         """
-        columns = self.to_columns()
+        columns = self.to_columns(**how)
         out = io.StringIO()
         table = csv.writer(out, lineterminator="\n")
         table.writerow(columns)
@@ -66,10 +73,15 @@ class Exported(ABC):
         )
         return _kept(out.getvalue(), place)
 
-    def to_json(self, place: str | os.PathLike[str] | None = None, *, costs: bool = False) -> str:
-        """Write the dictionary of `to_dict` as JSON, and return it.
+    @overload
+    def to_json(self, place: None = None, *, costs: bool = False) -> str: ...
+    @overload
+    def to_json(self, place: str | os.PathLike[str], *, costs: bool = False) -> None: ...
+    def to_json(self, place: str | os.PathLike[str] | None = None, *, costs: bool = False) -> str | None:
+        """Write the dictionary of `to_dict` to a JSON file, or return it as text.
 
-        place : the file; None writes none.   costs : whether to include the costs, which `load` may need.
+        place : the file, in a folder that is made if it does not exist; None returns the text.
+        costs : whether to include the costs, which `load` may need.
         """
         return _kept(json.dumps(self.to_dict(costs=costs), allow_nan=False) + "\n", place)
 
@@ -112,7 +124,8 @@ def _cell(name: str, value: Any) -> Any:
     return f"{time:.9g}" if isinstance(time, float) else time
 
 
-def _kept(content: str, place: str | os.PathLike[str] | None) -> str:
-    if place is not None:
-        atomic.write(place, content)
-    return content
+def _kept(content: str, place: str | os.PathLike[str] | None) -> str | None:
+    if place is None:
+        return content
+    atomic.write(place, content)
+    return None

@@ -240,6 +240,8 @@ class Posterior(Exported):
     def to_columns(self) -> dict[str, list[Any]]:
         """The probabilities as a table with a row for each x: `x`, its times if there are any, `drop`, `z_0`, `z_1`, ….
 
+        With symbols, `x_symbol` follows. See also `Alignment.to_columns`.
+
         >>> import dropdtw
         >>> print(dropdtw.posterior([[0.0, 0.0]], drop_x=0.0, gamma=1).to_csv(), end="")
         x,drop,z_0
@@ -249,9 +251,10 @@ class Posterior(Exported):
         places = list(range(self.match.shape[1]))
         clocks = self.problem.clocks
         times = times_of(None if clocks is None else clocks.x, [(j, j + 1) for j in places])
-        return {"x": places, **times, "drop": self.drop_x.tolist()} | {
-            f"z_{i}": row.tolist() for i, row in enumerate(self.match)
-        }
+        symbols = self.problem.symbols
+        found = {"x": places, **times, "drop": self.drop_x.tolist()}
+        found |= {f"z_{i}": row.tolist() for i, row in enumerate(self.match)}
+        return found if symbols is None else found | {"x_symbol": list(symbols[1])}
 
     def to_dict(self, *, costs: bool = False) -> dict[str, Any]:
         """Convert the posterior to a dictionary that JSON can hold.

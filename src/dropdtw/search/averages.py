@@ -25,11 +25,12 @@ from dropdtw.executors.protocol import Trace
 from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.problem.charges import Opening
 from dropdtw.problem.errors import refuse_keywords
-from dropdtw.problem.inputs import Array, as_floats
+from dropdtw.problem.inputs import Array, Columns, as_floats
 from dropdtw.problem.missing import Kept, Places, present, reads_places, restricted
 from dropdtw.problem.options import MoveOptions, takes
 from dropdtw.problem.problem import Problem, between
 from dropdtw.problem.spec import Spec
+from dropdtw.problem.symbols import symbolic
 from dropdtw.results.alignment import Alignment
 from dropdtw.search.pairwise import all_pairs, as_sequences, thread_count, useful_threads
 from dropdtw.tables.table import Recurrence
@@ -162,7 +163,13 @@ def barycenter(
         missing_in.append(there)
         return X.astype(np.float64)
 
-    Xs = as_sequences(series, "series", checked)
+    if isinstance(series, Sequence) and not isinstance(series, str) and any(map(symbolic, series)):
+        raise ValueError(
+            "series holds symbols, which have no mean; use the series that is cheapest to align with all others, "
+            "series[pairwise(series, ...).sum(axis=1).argmin()], or dropdtw.sklearn.AlignmentKMedoids"
+        )
+    columns = Columns()
+    Xs = as_sequences(series, "series", checked, columns)
     for s, X in enumerate(Xs):
         if X.shape[1] != Xs[0].shape[1]:
             raise ValueError(
@@ -172,7 +179,7 @@ def barycenter(
     w = _weights(weights, len(Xs))
     report = reporter("dropdtw.barycenter", progress)
     threads = thread_count(n_jobs)
-    Z = _start(spec, series, Xs, w, init, length, n_jobs)
+    Z = _start(spec, series, Xs, w, columns.sort(init, "init"), length, n_jobs)
     kept = [Kept.of(Z, None, X, there) for X, there in zip(Xs, missing_in, strict=True)]
     averaging = Averaging([spec if k is None else restricted(spec, k) for k in kept], Z, Xs, w, threads)
     average, traces, history, converged = averaging.settle(Z, int(max_iter), tol, report)

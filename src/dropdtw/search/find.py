@@ -210,7 +210,7 @@ def find(
     spec, coded = spec.encoded([query], [signal], lambda side, k: ("query", "signal")[side])
     if coded is not None:
         (query,), (signal,) = coded.left.codes, coded.right.codes
-    query, signal = same_columns(query, signal)
+    query, signal = same_columns(query, signal, "query", "signal")
     (Z, z), (X, x) = present(query, "query", missing), present(signal, "signal", missing)
     if Z.shape[1] != X.shape[1]:
         raise ValueError(

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw.costs import Match, row_lengths, unit_rows
-from dropdtw.problem.inputs import Array, owned
+from dropdtw.problem.inputs import Array, Columns, owned
 from dropdtw.problem.symbols import Side, symbolic
 from dropdtw.search import bounds
 from dropdtw.search.bounds import Prices
@@ -88,10 +88,11 @@ class Index:
         self, sequences: Sequence[npt.ArrayLike], run: int = 4, kept: Callable[[Array], Array] = lambda X: X
     ) -> None:
         self.symbols: Side | None = None
+        self.columns = Columns()
         if isinstance(sequences, Sequence) and not isinstance(sequences, str) and any(map(symbolic, sequences)):
             self.symbols = Side.of(sequences, "corpus[{}]".format, {})
             sequences = self.symbols.codes
-        self.sequences = [kept(X) for X in as_sequences(sequences, "corpus")]
+        self.sequences = [kept(X) for X in as_sequences(sequences, "corpus", columns=self.columns)]
         self.run = int(run)
         self.features = self.sequences[0].shape[1]
         for k, X in enumerate(self.sequences):

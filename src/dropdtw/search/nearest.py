@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Unpack
 
 import numpy as np
@@ -146,7 +146,7 @@ def search(
     if coded is not None:
         (query,) = coded.left.codes
         index = index if index.symbols is not None else Index.borrowing(coded.right.codes)
-    Z = as_sequence(query, "query")
+    Z = as_sequence(replace(index.columns).sort(query, "query"), "query")
     if Z.shape[1] != index.features:
         raise ValueError(
             f"the query has {Z.shape[1]} features and the corpus {index.features}; both need the same number"

@@ -7,6 +7,7 @@ cell is decided, and its columns are freed.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
 from numbers import Real
 from typing import Any, NamedTuple, Unpack
@@ -22,11 +23,12 @@ from dropdtw.orders.order import OrderLike
 from dropdtw.problem.charges import Charges
 from dropdtw.problem.clock import Clock, Clocks, timed
 from dropdtw.problem.errors import OptionError, refuse_keywords
-from dropdtw.problem.inputs import Array, as_drop_costs, as_floats, as_sequence, same_precision
+from dropdtw.problem.inputs import Array, Columns, as_drop_costs, as_floats, as_sequence, same_precision
 from dropdtw.problem.match import Matrix
 from dropdtw.problem.options import MethodOptions, takes
 from dropdtw.problem.problem import Problem, between
 from dropdtw.problem.spec import Spec
+from dropdtw.problem.symbols import Side, compares_symbols, is_missing
 from dropdtw.results.alignment import Alignment, Segment
 from dropdtw.search.columns import ListColumns, Nodes, columns
 from dropdtw.search.stream import Stream
@@ -66,7 +68,7 @@ class Online:
 
     Parameters
     ----------
-    Z : (K, d) or (K,), the steps.
+    Z : (K, d) or (K,), the steps; or symbols, as in `dropdtw.align`, and then each x is a symbol.
     drop_x : the drop cost of every x, a number; `push` can override it for one frame. None forbids dropping x.
     gamma : the temperature of the probabilities that `push` returns, as in `dropdtw.posterior`; None skips them, which
         halves the time.
@@ -124,13 +126,19 @@ class Online:
         refuse_keywords(Online, options)
         window = options.pop("window", None)
         Z, _, clocks = timed(Z, ())
-        self.Z = as_sequence(Z, "Z").copy()
+        spec = Spec.of(drop_x, drop_z, match=match, order=order, **options)
+        coded = Side.of([Z], lambda k: "Z", {}) if compares_symbols(spec.match, [Z]) else None
+        self._symbols = None if coded is None else coded.symbols[0]
+        self._pushed: list[Hashable] = []
+        self._of_symbol: dict[Hashable, Array] = {}
+        self._columns = Columns()
+        self.Z = as_sequence(self._columns.sort(Z, "Z") if coded is None else coded.codes[0], "Z").copy()
         self._clock_z = None if clocks is None else clocks.z
         self._times: list[Any] = []
         self.fps = fps
         self.beam, self.keep_costs = beam, keep_costs
         clocks = None if fps is None else Clocks(None, Clock.at_rate(fps, 1))
-        self.spec = Spec.of(drop_x, drop_z, match=match, order=order, **options).timed(clocks)
+        self.spec = spec.timed(clocks)
         self.spec.refuse_rules("and a stream does not know all of them until it ends")
         if np.ndim(
             drop_x := 0.0 if self.spec.drop_x is None else self.spec.drop_x.price(Matrix(np.empty((0, 0))), "x")
@@ -168,18 +176,19 @@ class Online:
         self.gamma = gamma
         self.frames = 0
         _ = self._clocks()  # raise errors now
-        self._match = match_costs.resolve(self.spec.match, self.Z.shape[1])
-        self._match.check_features(self.Z.shape[1])
+        if self._symbols is None:
+            self._match = match_costs.resolve(self.spec.match, self.Z.shape[1])
+            self._match.check_features(self.Z.shape[1])
         self._problem = self._prepared(self.Z.dtype)  # validates all arguments now, not at the first frame
         self._costs: list[Array] = []
         self._prices: list[float] = []
         self._stream: Stream | None = None
         self._soft: ListColumns | Nodes | None = None
 
-    def push(self, x: npt.ArrayLike, *, drop_x: float | None = None, time: Any = None) -> StreamState:
+    def push(self, x: Any, *, drop_x: float | None = None, time: Any = None) -> StreamState:
         """Take the next frame and return the state of the stream.
 
-        x : (d,), or a number.   drop_x : the cost of dropping this x; None for the cost given to `Online`.
+        x : (d,), a number, or a symbol.   drop_x : the cost of dropping this x; None for the cost given to `Online`.
         time : when this x begins, in seconds or as a date; either all frames have a time, or none.
 
         Returns a `StreamState`. Raises ValueError if x, drop_x or time is invalid, or if time does not increase.
@@ -205,6 +214,8 @@ class Online:
         if self.keep_costs:
             self._costs.append(C)
             self._prices.append(float(price[0]))
+        if self._symbols is not None:
+            self._pushed.append(x)
         if time is not None:
             self._times.append(time)
         self.frames += 1
@@ -265,6 +276,7 @@ class Online:
             Charges(*(float(path.charged[plus]) for plus in Charges._fields)),
             None if self._problem.graph is None else (np.array(path.walk, np.int64), np.array(path.visit, np.int64)),
             clocks=self._clocks(),
+            symbols=None if self._symbols is None else (self._symbols, tuple(self._pushed)),
         )
 
     def _check_time(self, time: Any) -> None:
@@ -308,9 +320,15 @@ class Online:
         K = len(self.Z)
         return Problem.of_costs(self.spec, np.broadcast_to(np.zeros((), dtype), (K, K)))
 
-    def _column(self, x: npt.ArrayLike) -> Array:
+    def _column(self, x: Any) -> Array:
         """The match costs of a frame, (K, 1)."""
+        if self._symbols is not None:
+            return self._column_of(x)
         name, d = f"frame {self.frames}", self.Z.shape[1]
+        names: list[Any] = getattr(getattr(x, "index", None), "tolist", list)()  # of a row of a data frame
+        if names and all(isinstance(each, str) for each in names):
+            order = self._columns.order(names, name)
+            x = x if order is None else x.iloc[order]
         frame = as_floats(x, name).reshape(1, -1)
         if frame.shape[1] != d:
             shape = "a number" if d == 1 else f"a vector ({d},)"
@@ -318,3 +336,16 @@ class Online:
         if not np.isfinite(frame).all():
             raise ValueError(f"{name} has NaN or infinity; skip it or fill it in")
         return between(*same_precision(self.Z, frame), self._match).matrix
+
+    def _column_of(self, symbol: Any) -> Array:
+        """The match costs of a symbol, (K, 1). Each different symbol is compared with Z once."""
+        name = f"frame {self.frames}"
+        if isinstance(symbol, Hashable) and symbol in self._of_symbol:
+            return self._of_symbol[symbol]
+        if is_missing(symbol):
+            raise ValueError(f"{name} is {symbol!r}, a missing symbol; skip it")
+        spec, coded = self.spec.encoded([self._symbols], [(symbol,)], lambda side, k: name if side else "Z")
+        assert coded is not None
+        (Z,), (x,) = coded.left.codes, coded.right.codes
+        found = self._of_symbol[symbol] = between(Z, x, spec.resolved(1)).matrix
+        return found

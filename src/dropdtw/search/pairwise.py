@@ -24,7 +24,7 @@ from dropdtw.files.progress import Progress, Report, reporter
 from dropdtw.problem.charges import Charges
 from dropdtw.problem.costs import Costs
 from dropdtw.problem.errors import described
-from dropdtw.problem.inputs import Array, as_sequence, same_precision
+from dropdtw.problem.inputs import Array, Columns, as_sequence, same_precision
 from dropdtw.problem.match import MatchCosts
 from dropdtw.problem.missing import present, reads_places
 from dropdtw.problem.problem import Problem, between
@@ -244,8 +244,9 @@ def _present(
         had_missing.append(places is not None)
         return found
 
-    left = as_sequences(Zs, "Zs", checked)
-    right = left if Xs is None else as_sequences(Xs, "Xs", checked)
+    columns = Columns()
+    left = as_sequences(Zs, "Zs", checked, columns)
+    right = left if Xs is None else as_sequences(Xs, "Xs", checked, columns)
     return left, right, any(had_missing)
 
 
@@ -267,11 +268,11 @@ def _by_rows(c: Comparison, left: list[Array], right: list[Array], once: bool, t
     """Compute the values (n, m) that kernels do not support: in blocks of one Z and many X, or one by one."""
     many, shape = c.in_blocks(left, right), (len(left), len(right))
     if many is not None:
-        return _in_threads(_rows_of_blocks(many, left, once), shape, once, threads, report)
+        return in_threads(_rows_of_blocks(many, left, once), shape, once, threads, report)
     cells = (sum(map(len, left)) / len(left)) * (sum(map(len, right)) / len(right))
     if c.spec.executor == "reference":  # pure NumPy code holds the GIL
         threads = 1
-    return _in_threads(_rows_of_pairs(c, left, right, once), shape, once, useful_threads(threads, cells), report)
+    return in_threads(_rows_of_pairs(c, left, right, once), shape, once, useful_threads(threads, cells), report)
 
 
 Row = tuple[int, Callable[[], Iterator[tuple[Any, Any]]]]
@@ -291,9 +292,11 @@ def _rows_of_pairs(c: Comparison, left: list[Array], right: list[Array], once: b
     return [(a, partial(values, a)) for a in range(len(left))]
 
 
-def _in_threads(rows: list[Row], shape: tuple[int, int], once: bool, threads: int, report: Report) -> Array:
-    """Compute the values (n, m), row by row."""
-    out = np.empty(shape)
+def in_threads(
+    rows: list[Row], shape: tuple[int, int], once: bool, threads: int, report: Report, kind: type = float
+) -> Array:
+    """Compute the values (n, m) of a kind, row by row."""
+    out: Array = np.empty(shape, kind)
     total = shape[0] * (shape[0] + 1) // 2 if once else out.size
     stop = threading.Event()
     done = 0
@@ -353,12 +356,16 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 def as_sequences(
-    values: Sequence[npt.ArrayLike], name: str, checked: Callable[[npt.ArrayLike, str], Array] = as_sequence
+    values: Sequence[npt.ArrayLike],
+    name: str,
+    checked: Callable[[npt.ArrayLike, str], Array] = as_sequence,
+    columns: Columns | None = None,
 ) -> list[Array]:
-    """Check a list of sequences."""
+    """Check a list of sequences. columns : what data frames have in common with others."""
     if not isinstance(values, Iterable) or isinstance(values, str):
         raise ValueError(f"{name} is {described(values)}; give a list of sequences")
-    found = [checked(v, f"{name}[{k}]") for k, v in enumerate(values)]
+    columns = columns or Columns()
+    found = [checked(columns.sort(v, f"{name}[{k}]"), f"{name}[{k}]") for k, v in enumerate(values)]
     if not found:
         raise ValueError(f"{name} is empty; give at least one sequence")
     return found

@@ -13,8 +13,9 @@ from dropdtw.costs import MatchCost
 from dropdtw.drops import Band, gap, sampled
 from dropdtw.problem.band import band
 from dropdtw.problem.errors import refuse_keywords
-from dropdtw.problem.inputs import Array, as_match_costs, as_pair
+from dropdtw.problem.inputs import Array, as_match_costs
 from dropdtw.problem.match import MatchCosts, Matrix
+from dropdtw.problem.missing import without_missing
 from dropdtw.problem.options import takes
 from dropdtw.problem.problem import Problem, between
 from dropdtw.problem.spec import Spec
@@ -68,6 +69,7 @@ def suggest_drop(
     many_to_one: bool = True,
     contiguous: bool = False,
     window: float | None = None,
+    missing: str | None = None,
     **unknown: Never,
 ) -> Suggestion:
     """Suggest a drop cost for two sequences, or for match costs.
@@ -82,7 +84,7 @@ def suggest_drop(
     ----------
     Z, X : (K, d) and (N, d), as in `dropdtw.align`. Without X, pass the match costs C (K, N) of `dropdtw.solve` as Z.
     drop_z : whether you will allow z to be dropped as well, at the same cost.
-    match, method, one_to_many, many_to_one, contiguous, window : the options that you will align with, as in
+    match, missing, method, one_to_many, many_to_one, contiguous, window : the options that you will align with, as in
         `dropdtw.align`. Of the method, only the matches that it allows count.
 
     Returns
@@ -105,7 +107,7 @@ def suggest_drop(
             1,  1,  2,  2,  2,  2,  2])
     """
     refuse_keywords(suggest_drop, unknown)
-    costs = _match_costs(Z, X, match)
+    costs = _match_costs(Z, X, match, missing)
     limits = None if window is None else band(*costs.shape, window)
     return suggestion(costs, limits, drop_z, look_up(method).allowed(Matching(one_to_many, many_to_one, contiguous)))
 
@@ -133,11 +135,13 @@ def suggestion(costs: MatchCosts, limits: Band, drop_z: bool, matching: Matching
     return Suggestion(percentile, constant, float(np.sqrt(clear * steady)) * few, why)
 
 
-def _match_costs(Z: npt.ArrayLike, X: npt.ArrayLike | None, match: MatchCost) -> MatchCosts:
+def _match_costs(Z: npt.ArrayLike, X: npt.ArrayLike | None, match: MatchCost, missing: str | None) -> MatchCosts:
     if X is None:
         return Matrix(as_match_costs(Z))
-    spec, coded = Spec.of(match=match).encoded([Z], [X], lambda side, k: "ZX"[side])
-    A, B = as_pair(Z, X) if coded is None else (coded.left.codes[0], coded.right.codes[0])
+    spec, coded = Spec.of(match=match, missing=missing).encoded([Z], [X], lambda side, k: "ZX"[side])
+    if coded is not None:
+        (Z,), (X,) = coded.left.codes, coded.right.codes
+    spec, A, B, _ = without_missing(spec, Z, X)
     found = match_costs.resolve(spec.match, A.shape[1])
     found.check_features(A.shape[1])
     return between(A, B, found)

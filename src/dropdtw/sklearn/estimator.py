@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -12,8 +12,8 @@ from dropdtw.aligner import Aligner
 from dropdtw.costs import MatchCost
 from dropdtw.drops import DropCost
 from dropdtw.problem.charges import Opening
-from dropdtw.problem.errors import OptionError
-from dropdtw.problem.inputs import Array, owned
+from dropdtw.problem.errors import OptionError, refuse_unknown
+from dropdtw.problem.inputs import Array, Columns, owned
 from dropdtw.problem.options import OPTIONS
 from dropdtw.search.pairwise import thread_count
 from dropdtw.sklearn.panel import Layout, Panel, as_series, as_table, check_features, finite, is_collection
@@ -38,6 +38,12 @@ class AligningEstimator(BaseEstimator):  # type: ignore[misc]
     layout: Layout = None
     n_jobs: int | None = None
 
+    def __new__(cls, *values: Any, **options: Any) -> Self:
+        """Refuse unknown parameters with the closest known one."""
+        refuse_unknown(options, cls._get_param_names(), cls.__name__)
+        made: Self = super().__new__(cls)
+        return made
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
@@ -53,15 +59,21 @@ class AligningEstimator(BaseEstimator):  # type: ignore[misc]
         if not is_collection(X):
             as_table(X, self._missing)
             validate_data(self, X, skip_check_array=False, dtype=None, ensure_all_finite=finite(self._missing))
-        series = [owned(each) for each in as_series(X, self.layout, missing=self._missing)]
+        self._columns = Columns()
+        series = [owned(each) for each in self._read(X, "X", self._columns)]
         self.n_channels_ = series[0].shape[1]
         return series
 
     def _new_series(self, X: Panel) -> list[Array]:
         """Series to compare with those of `fit`: any length, the same number of features."""
-        series = as_series(X, self.layout, missing=self._missing)
+        series = self._read(X)
         check_features(series, self.n_channels_, "the series of fit have", self.layout)
         return series
+
+    def _read(self, X: Panel, name: str = "X", columns: Columns | None = None) -> list[Array]:
+        """The series of a collection, data frames with the columns of `fit`."""
+        columns = columns or replace(self._columns)
+        return as_series(X, self.layout, name, missing=self._missing, columns=columns)
 
     def _distances(self, Zs: list[Array], Xs: list[Array] | None = None) -> Array:
         """(len(Zs), len(Xs)) alignment costs."""

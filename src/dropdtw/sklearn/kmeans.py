@@ -19,7 +19,7 @@ from dropdtw.problem.spec import Spec
 from dropdtw.search.averages import Averaging, check_averaged, check_tolerance, resampled_mean
 from dropdtw.search.pairwise import thread_count
 from dropdtw.sklearn.clusters import Clusterer, CostRows, check_count, spread_out
-from dropdtw.sklearn.panel import Panel, as_series
+from dropdtw.sklearn.panel import Panel
 
 FIRST_ROUNDS = 5
 """Number of rounds after which two candidate starts for a center are compared."""
@@ -125,7 +125,7 @@ class AlignmentKMeans(Clusterer):
         return self
 
     def _given_centers(self, init: Any) -> list[Array]:
-        given = as_series(init, self.layout, "init", missing=self._missing)
+        given = self._read(init, "init")
         centers = [present(each, f"init[{c}]", self._missing)[0].astype(np.float64) for c, each in enumerate(given)]
         if len(centers) != self.n_clusters or centers[0].shape[1] != self.n_channels_:
             raise ValueError(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.utils import check_array
 
 from dropdtw.problem.clock import without_times
-from dropdtw.problem.inputs import Array, as_sequence, refuse_masked
+from dropdtw.problem.inputs import Array, Columns, as_sequence, refuse_masked
 from dropdtw.problem.missing import OR_DROP, present
 from dropdtw.problem.symbols import Symbols, listing, symbolic
 
@@ -18,7 +18,9 @@ Layout = Literal["ntd", "nct"] | None
 Panel = npt.ArrayLike | Sequence[npt.ArrayLike]
 
 
-def as_series(X: Panel, layout: Layout = None, name: str = "X", *, missing: str | None = None) -> list[Array]:
+def as_series(
+    X: Panel, layout: Layout = None, name: str = "X", *, missing: str | None = None, columns: Columns | None = None
+) -> list[Array]:
     """Convert a collection in any usual shape to a list of series (t, d).
 
     X : (n, t), one series of numbers per row; a list of n series (t,) or (t, d), whose lengths may differ; a list of n
@@ -30,6 +32,7 @@ def as_series(X: Panel, layout: Layout = None, name: str = "X", *, missing: str 
         as "ntd", and arrays with three axes raise an error.
     name : what to call X in error messages.
     missing : "drop" allows NaN, for functions that leave such steps out; None raises on NaN.
+    columns : what data frames have in common with others; None for those of the first one.
 
     Returns a list of n arrays (t, d). Raises ValueError if X or its layout is invalid.
 
@@ -65,7 +68,9 @@ def as_series(X: Panel, layout: Layout = None, name: str = "X", *, missing: str 
         )
     for k, each in enumerate(X):  # type: ignore[arg-type]
         refuse_masked(each, f"{name}[{k}]")
-    given = [np.asarray(without_times(each)) for each in X]  # type: ignore[union-attr]
+    columns = columns or Columns()
+    sort = columns.sort if layout != "nct" else lambda each, name: without_times(each)
+    given = [np.asarray(sort(each, f"{name}[{k}]")) for k, each in enumerate(X)]  # type: ignore[arg-type]
     if layout == "nct":
         given = [each.T if each.ndim == 2 else each for each in given]
     series = [_checked(each, f"{name}[{k}]", missing) for k, each in enumerate(given)]

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from dropdtw.problem.inputs import Array, owned
 from dropdtw.sklearn.estimator import AligningBothSides, CostFeatures
-from dropdtw.sklearn.panel import Panel, as_series
+from dropdtw.sklearn.panel import Panel
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -68,7 +68,7 @@ class AlignmentTransformer(CostFeatures, AligningBothSides):
         return self
 
     def _own_prototypes(self, prototypes: Panel) -> list[Array]:
-        series = [owned(each) for each in as_series(prototypes, self.layout, "prototypes", missing=self._missing)]
+        series = [owned(each) for each in self._read(prototypes, "prototypes")]
         if series[0].shape[1] != self.n_channels_:
             raise ValueError(
                 f"prototypes have {series[0].shape[1]} features, but the series of fit have {self.n_channels_}; "

@@ -9,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby
+from typing import Never
 
 import numpy as np
 import numpy.typing as npt
 
 from dropdtw import executors
 from dropdtw.orders.repeats import chain, forbid_repeats
+from dropdtw.problem.errors import refuse_keywords
 from dropdtw.problem.inputs import Array
+from dropdtw.problem.options import takes
 from dropdtw.problem.problem import Problem
 from dropdtw.problem.spec import Spec
 from dropdtw.tables import recurrence
@@ -75,6 +78,7 @@ class SpeechAlignment:
     labels: Array = field(repr=False)
 
 
+@takes()
 def align(
     log_probs: npt.ArrayLike,
     words: Sequence[int | Sequence[int]],
@@ -83,6 +87,7 @@ def align(
     skip: Skip = None,
     garbage: float | None = None,
     within_words: bool = True,
+    **unknown: Never,
 ) -> SpeechAlignment:
     """Align a text with the frames that a CTC model has scored.
 
@@ -117,6 +122,7 @@ def align(
     >>> found.skipped, [(word.index, word.start, word.stop) for word in found.words]
     ((2,), [(0, 0, 1), (1, 2, 4), (3, 5, 7)])
     """
+    refuse_keywords(align, unknown)
     scores = _scores(log_probs)
     T, V = scores.shape
     text = _words(words, blank, V)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
@@ -96,26 +96,35 @@ def _subtitles(told: Told, kind: str) -> str:
 
 
 def _textgrid(told: Told) -> str:
-    """Praat's text format: intervals without gaps, those of silence have no text."""
-    words = [(word.start, word.stop, told.words[word.index]) for word in told.found.words]
-    tokens = [(token.start, token.stop, told.token(token.token)) for word in told.found.words for token in word.tokens]
-    (end,) = told.seconds(len(told.found.labels))
+    words = [(*told.seconds(word.start, word.stop), told.words[word.index]) for word in told.found.words]
+    tokens = [
+        (*told.seconds(token.start, token.stop), told.token(token.token))
+        for word in told.found.words
+        for token in word.tokens
+    ]
+    return textgrid({"words": words, "tokens": tokens}, *told.seconds(len(told.found.labels)))  # type: ignore[dict-item]
+
+
+def textgrid(tiers: Mapping[str, Sequence[tuple[float, float, str]]], end: float) -> str:
+    """Praat's text format: for each tier, intervals (start, stop, text) without gaps; those of silence have no text.
+
+    The intervals of a tier are in order and do not overlap.   end : the duration of the recording.
+    """
     lines = ['File type = "ooTextFile"', 'Object class = "TextGrid"', "", "xmin = 0", f"xmax = {end}"]
-    lines += ["tiers? <exists>", "size = 2", "item []:"]
-    for number, (name, spans) in enumerate((("words", words), ("tokens", tokens)), 1):
-        whole = list(_without_gaps(spans, len(told.found.labels)))
+    lines += ["tiers? <exists>", f"size = {len(tiers)}", "item []:"]
+    for number, (name, spans) in enumerate(tiers.items(), 1):
+        whole = list(_without_gaps(spans, end))
         lines += [f"    item [{number}]:", '        class = "IntervalTier"', f'        name = "{name}"']
         lines += ["        xmin = 0", f"        xmax = {end}", f"        intervals: size = {len(whole)}"]
-        for n, (start, stop, text) in enumerate(whole, 1):
-            low, high = told.seconds(start, stop)
+        for n, (low, high, text) in enumerate(whole, 1):
             quoted = text.replace('"', '""')
             lines += [f"        intervals [{n}]:", f"            xmin = {low}", f"            xmax = {high}"]
             lines += [f'            text = "{quoted}"']
     return "\n".join(lines) + "\n"
 
 
-def _without_gaps(spans: Iterable[tuple[int, int, str]], end: int) -> Iterable[tuple[int, int, str]]:
-    at = 0
+def _without_gaps(spans: Iterable[tuple[float, float, str]], end: float) -> Iterable[tuple[float, float, str]]:
+    at: float = 0
     for start, stop, text in [*spans, (end, end, "")]:
         if at < start:
             yield at, start, ""

@@ -1,7 +1,7 @@
 """Find where subtitles talk about each step of a procedure, and write chapters (`pip install 'dropdtw[text]'`).
 
 - `read_steps` reads the steps. `read_subtitles` and `read_table` read a talk, and `sentences` divides it into
-  sentences.
+  sentences; `sentences_of_words` does so with single words.
 - `find_steps` finds the steps and returns one `FoundStep` for each; for a missing one, with its `Closest` place.
 - `write_chapters` writes them in one of the `FORMATS`.
 
@@ -17,7 +17,7 @@
 from dropdtw.text.chapters import FORMATS, write_chapters
 from dropdtw.text.find import Closest, FoundStep, find_steps
 from dropdtw.text.steps import read_steps
-from dropdtw.text.subtitles import Sentence, read_subtitles, sentences
+from dropdtw.text.subtitles import Sentence, read_subtitles, sentences, sentences_of_words
 from dropdtw.text.tables import read_table
 
 __all__ = [
@@ -30,5 +30,6 @@ __all__ = [
     "read_subtitles",
     "read_table",
     "sentences",
+    "sentences_of_words",
     "write_chapters",
 ]

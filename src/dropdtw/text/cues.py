@@ -87,7 +87,7 @@ class CueFile:
 
     def text_of(self, cue: Cue) -> str:
         """The text of a cue, up to the first blank line, exactly as in the file."""
-        stop = cue.line + 1
+        stop = self._after_space(cue.line + 1)
         while stop < cue.last and self._lines[stop].strip():
             stop += 1
         return "".join(self._lines[cue.line + 1 : stop]).strip()
@@ -119,11 +119,17 @@ class CueFile:
 
     def _after_gap(self, k: int, last: int) -> int:
         """The line after a block of text and the blank lines below it."""
+        k = self._after_space(k)
         while k < last and self._lines[k].strip():
             k += 1
         while k < last and not self._lines[k].strip():
             k += 1
         return k
+
+    def _after_space(self, k: int) -> int:
+        """The line k, or the next one if line k of a WebVTT file is a space, as in rolling captions."""
+        spaces = k < len(self._lines) and self._lines[k].isspace() and self._lines[k].strip("\r\n") != ""
+        return k + 1 if self._is_vtt and spaces else k
 
     def _retimed(self, line: str, when: tuple[float, float]) -> str:
         """A timing line with new times. The decimal sign and the settings after the times stay."""
@@ -180,10 +186,13 @@ def timestamp(when: float, point: str) -> str:
     return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}{point}{milli:03}"
 
 
-def written(cues: Sequence[tuple[float, float, str]], kind: str, names: Sequence[str] | None = None) -> str:
+def written(
+    cues: Sequence[tuple[float, float, str]], kind: str, names: Sequence[str] | None = None, *, marked: bool = False
+) -> str:
     """The content of a new file with cues (start, stop, text).
 
     kind : "srt" or "vtt".   names : a name for each cue, in SubRip a whole number; None: 1, 2, …
+    marked : whether the texts are WebVTT already, with its marks.
 
     >>> print(written([(1.5, 2.0, "Hello")], "vtt").strip())
     WEBVTT
@@ -196,7 +205,7 @@ def written(cues: Sequence[tuple[float, float, str]], kind: str, names: Sequence
     point = "." if kind == "vtt" else ","
     return ("WEBVTT\n\n" if kind == "vtt" else "") + "".join(
         f"{name}\n{timestamp(start, point)} --> {timestamp(stop, point)}\n"
-        f"{html.escape(text, quote=False) if kind == 'vtt' else text}\n\n"
+        f"{html.escape(text, quote=False) if kind == 'vtt' and not marked else text}\n\n"
         for name, (start, stop, text) in zip(names, cues, strict=True)
     )
 

@@ -19,6 +19,7 @@ from dropdtw.drops import DropCost, Suggest
 from dropdtw.orders.order import Order, OrderLike, as_order, as_step
 from dropdtw.problem.charges import Opening
 from dropdtw.problem.inputs import Array, as_floats
+from dropdtw.results.alignment import Alignment
 from dropdtw.text.evidence import FLOOR, SKIP, passages, probability, trimmed
 from dropdtw.text.words import echo_costs
 
@@ -146,12 +147,36 @@ def find_steps(
         _check_loops(parsed)
     how: dict[str, Any] = {"open_x": open_x, "many_to_one": False, "contiguous": True}
     a = solve(C, None if rule is None else price, drop_z, order=parsed, **how)
-    floor = 0.0 if skip is None else FLOOR ** (float(skip) / SKIP)
+    trim = isinstance(rule, Suggest)  # the caller's own drop costs are taken literally
+    found = located(C, a, steps, spans, optional=free, floor=least_confidence(skip), trim=trim)
+    return sorted(found, key=lambda f: f.index) if parsed is None or parsed.is_plain else found
+
+
+def least_confidence(skip: float | None) -> float:
+    """The minimum confidence of a found step.   skip : see `find_steps`."""
+    return 0.0 if skip is None else FLOOR ** (float(skip) / SKIP)
+
+
+def located(
+    C: Array,
+    a: Alignment,
+    steps: Sequence[str],
+    spans: Array | None,
+    *,
+    optional: Sequence[int] = (),
+    floor: float = 0.0,
+    trim: bool = False,
+) -> list[FoundStep]:
+    """The steps that an alignment of the match costs C places: those found, in order of time, and then the others.
+
+    floor : the minimum confidence of a found step.
+    trim : drop sentences at the ends of a passage that are hardly about the step.
+    """
     found: list[FoundStep] = []
     closest: dict[int, Closest] = {}
-    for i, first, after, evidence, aligned in passages(C, a, free):
+    for i, first, after, evidence, aligned in passages(C, a, optional):
         sure = probability(evidence)
-        if isinstance(rule, Suggest):  # the caller's own drop costs are taken literally
+        if trim:
             first, after = trimmed(C[i], first, after)
         start, stop = (None, None) if spans is None else (float(spans[first, 0]), float(spans[after - 1, 1]))
         place = Closest(start, stop, round(sure, 3), (first, after))
@@ -161,9 +186,9 @@ def find_steps(
             closest[i] = place
     there, passed = {f.index for f in found}, {int(i) for i in a.walk}
     for i in sorted(set(range(len(steps))) - there):
-        why = "optional" if i in free else "" if i in passed else "alternative"
+        why = "optional" if i in optional else "" if i in passed else "alternative"
         found.append(FoundStep(i, steps[i], None, None, None, None, why, None if why else closest[i]))
-    return sorted(found, key=lambda f: f.index) if parsed is None or parsed.is_plain else found
+    return found
 
 
 def _optional(optional: Sequence[int], K: int) -> list[int]:

@@ -19,6 +19,8 @@ ABBREVIATION: Final = re.compile(r"(?:^|\W)(?:mr|mrs|ms|dr|st|vs|etc|approx|no|e
 
 PAUSE: Final = 1.5
 """Seconds of silence that end a sentence."""
+BREATH: Final = 0.3
+"""Seconds of silence between words that count as the end of a cue, if words come without cues."""
 LONGEST: Final = 30
 """From this number of words on, a sentence ends with its cue."""
 PUNCTUATED: Final = 20
@@ -77,7 +79,28 @@ def sentences(cues: Sequence[Sentence]) -> list[Sentence]:
     >>> [(s.start, s.stop, s.text) for s in sentences(cues)]
     [(0.0, 1.09, 'Hello.'), (1.09, 4.0, 'Now we boil the water.'), (9.0, 10.0, 'Good')]
     """
-    words = [word for cue in cues for word in _words(cue)]
+    return _divided([word for cue in cues for word in _words(cue)])
+
+
+def sentences_of_words(words: Sequence[Sentence]) -> list[Sentence]:
+    """Divide single words into sentences, as `sentences` does with cues. A pause takes the place of the end of a cue.
+
+    words : the words of a talk with their times, as speech recognizers give them.
+
+    >>> from dropdtw.text import Sentence
+    >>> heard = [(0.0, 0.4, "Hello."), (0.5, 0.8, "Boil"), (0.8, 1.2, "the"), (1.2, 1.5, "water.")]
+    >>> [(s.start, s.text) for s in sentences_of_words([Sentence(*word) for word in heard])]
+    [(0.0, 'Hello.'), (0.5, 'Boil the water.')]
+    """
+    runs: list[list[Sentence]] = []
+    for word in words:
+        if not runs or word.start - runs[-1][-1].stop > BREATH:
+            runs.append([])
+        runs[-1].append(word)
+    return _divided([_Word(*word, k == 0, len(run)) for run in runs for k, word in enumerate(run)])
+
+
+def _divided(words: Sequence[_Word]) -> list[Sentence]:
     stops = sum(bool(END.search(word.text)) for word in words)
     punctuated = stops * PUNCTUATED >= len(words)
     found: list[Sentence] = []

@@ -20,6 +20,7 @@ from dropdtw.problem.costs import Costs
 from dropdtw.problem.errors import refuse_keywords
 from dropdtw.problem.options import takes
 from dropdtw.problem.spec import Spec
+from dropdtw.problem.warn import warn_of_hard_gamma
 from dropdtw.tables.methods import METHODS, Method, MethodLike
 from dropdtw.tables.table import CHARGES
 from dropdtw.torch import charges, columns, kernels, ops, orders, wavefront
@@ -112,6 +113,7 @@ def drop_dtw(C: Batch, drop_x: Drops = None, drop_z: Drops = None, **options: Un
     >>> value, C.grad
     (tensor([0.6000], grad_fn=...), tensor([[[1., 0., 1.]]]))
     """
+    warn_of_hard_gamma(options.get("reducer", "smooth"), options.get("gamma", 1.0), default=1.0)
     return request(C, drop_x, drop_z, **options).values()
 
 

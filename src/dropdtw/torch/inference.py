@@ -13,7 +13,8 @@ from torch import Tensor
 from dropdtw import drops, executors
 from dropdtw.executors.protocol import Trace
 from dropdtw.problem.charges import Charges
-from dropdtw.problem.errors import naming_item
+from dropdtw.problem.clock import Fps, Times, clocks_of
+from dropdtw.problem.errors import OptionError, naming_item
 from dropdtw.problem.inputs import Array
 from dropdtw.problem.missing import Kept
 from dropdtw.problem.problem import Problem
@@ -31,10 +32,12 @@ Given = TypeVar("Given")
 Result = TypeVar("Result")
 
 
-def alignments(loss: AlignmentLoss, p: Pairs, order: Orders, changes: Any) -> list[Alignment]:
+def alignments(
+    loss: AlignmentLoss, p: Pairs, order: Orders, changes: Any, times: Sequence[Times] | None = None, fps: Fps = None
+) -> list[Alignment]:
     """Return the best alignment of each pair; see `problems`. On CUDA, the kernels find them for the whole batch."""
     loss = loss.changed(**changes) if changes else loss
-    found = problems(loss, p, order, {})
+    found = problems(loss, p, order, {}, times, fps)
     there = None
     if executor_of(p.X) == "triton" and all(problem.graph is None for problem in found):
         there = traces(loss, p)
@@ -93,10 +96,13 @@ def _is_of_one(drop: Drops, name: str) -> bool:
 
 
 @torch.no_grad()
-def problems(loss: AlignmentLoss, p: Pairs, order: Orders, changes: Any) -> list[Problem]:
+def problems(
+    loss: AlignmentLoss, p: Pairs, order: Orders, changes: Any, times: Sequence[Times] | None = None, fps: Fps = None
+) -> list[Problem]:
     """Return the problem of each pair that a loss aligns.
 
     order : as in `AlignmentLoss.forward`.   changes : options that differ from those of the loss.
+    times, fps : as in `AlignmentLoss.align`.
     """
     loss = loss.changed(**changes) if changes else loss
     with torch.autocast(p.given_x.device.type, enabled=False):  # half precision would round the costs
@@ -121,16 +127,17 @@ def problems(loss: AlignmentLoss, p: Pairs, order: Orders, changes: Any) -> list
         [full] * B if given is None else given.tolist()
         for given, full in ((p.z_lengths, K), (p.x_lengths, N), (p.x_whole, N))
     )
+    if times is not None and (not isinstance(times, (list, tuple)) or len(times) != B):
+        raise OptionError("times", times, f"give a list of {B}, the times of each item, or fps")
     found = []
     for b, (k, n) in enumerate(zip(z_lengths, x_lengths, strict=True)):
         own = {name: _of(value, b) for name, value in numbers.items()}
         d_x, d_z = _of(of_x, b, n), _of(of_z, b, k)
+        there = None if p.x_places is None else Kept(np.arange(k), _array(p.x_places[b, :n]), (k, whole[b]))
         with naming_item(b, B):
-            spec = Spec.of(d_x, d_z, order=orders[b % len(orders)], **table, **own)
-            problem = Problem.of_costs(spec, matrices[b, :k, :n])
-        if p.x_places is not None:
-            kept = Kept(np.arange(k), _array(p.x_places[b, :n]), (k, whole[b]))
-            problem = replace(problem, kept=kept)
+            clocks = clocks_of((k, whole[b]), None if times is None else times[b], fps)
+            spec = Spec.of(d_x, d_z, order=orders[b % len(orders)], **table, **own).timed(clocks, there)
+            problem = replace(Problem.of_costs(spec, matrices[b, :k, :n]), kept=there, clocks=clocks)
         found.append(problem)
     return found
 

@@ -18,6 +18,7 @@ from torch.nn.utils.parametrize import is_parametrized
 from dropdtw import drops
 from dropdtw.aligner import Aligner
 from dropdtw.drops import LogitPercentile
+from dropdtw.problem.clock import Fps, Times
 from dropdtw.problem.errors import OptionError, refuse_unknown
 from dropdtw.problem.spec import warn_of_drop
 from dropdtw.results.alignment import Alignment
@@ -215,11 +216,15 @@ class AlignmentLoss(nn.Module):
         ids: Ids = None,
         order: Orders = None,
         x_mask: Mask = None,
+        times: Sequence[Times] | None = None,
+        fps: Fps = None,
         **changes: Any,
     ) -> list[Alignment]:
         """Find the best alignment of each item, with exactly the costs that the loss trains on, without gradients.
 
         Z, X, z_lengths, x_lengths, ids, order, x_mask : as in `forward`. A missing x keeps its position, with label −1.
+        times, fps : when each x begins, a list with one entry per item, without padding; or how many x there are per
+            second, in all items. As in `dropdtw.align`.
         changes : options of the loss that are different here, such as `method="steps"`. Drop costs may also be
             "suggest".
 
@@ -234,7 +239,7 @@ class AlignmentLoss(nn.Module):
         array([ 0, -1,  1])
         """
         p = pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask)
-        return inference.alignments(self, p, order, changes)
+        return inference.alignments(self, p, order, changes, times, fps)
 
     def posterior(
         self,
@@ -246,20 +251,21 @@ class AlignmentLoss(nn.Module):
         ids: Ids = None,
         order: Orders = None,
         x_mask: Mask = None,
+        times: Sequence[Times] | None = None,
+        fps: Fps = None,
         **changes: Any,
     ) -> list[Posterior]:
         """Compute the probabilities of each item's matches and drops at the loss's γ, with exactly its costs.
 
-        Z, X, z_lengths, x_lengths, ids, order, x_mask, changes : as in `align`.
+        Z, X, z_lengths, x_lengths, ids, order, x_mask, times, fps, changes : as in `align`.
 
         Returns one `dropdtw.Posterior` per item. Raises ValueError if the batch is invalid, γ is 0, or an item has no
         alignment.
         """
         p = pairs(Z, X, z_lengths, x_lengths, ids, x_mask=x_mask)
         gamma = changes.get("gamma", self.gamma)
-        return inference.results(
-            lambda problem: Posterior.of(problem, gamma), inference.problems(self, p, order, changes)
-        )
+        problems = inference.problems(self, p, order, changes, times, fps)
+        return inference.results(lambda problem: Posterior.of(problem, gamma), problems)
 
     def values(self, p: Pairs, order: Orders = None) -> Tensor:
         """Compute what `per_item` computes, for pairs that are already checked (`dropdtw.torch.batch.pairs`)."""

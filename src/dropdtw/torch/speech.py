@@ -7,12 +7,14 @@ A transcript's tokens are Z, the frames of a recording are X. A frame matches a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, Never, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from dropdtw.problem.errors import refuse_keywords
+from dropdtw.problem.options import takes
 from dropdtw.tables import recurrence
 from dropdtw.torch import ctc, kernels
 from dropdtw.torch.alignments import align
@@ -44,6 +46,7 @@ class _Text(NamedTuple):
         return None if self.whole else (self.z_lengths, self.x_lengths)
 
 
+@takes()
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,
@@ -59,6 +62,7 @@ def ctc_loss(
     skip: float | None = None,
     words: Words = None,
     order: Orders = None,
+    **unknown: Never,
 ) -> Tensor:
     """Compute the CTC loss, −log of the probability of all alignments of the targets with the frames.
 
@@ -99,6 +103,7 @@ def ctc_loss(
     >>> ctc_loss(log_probs, torch.tensor([[2, 1]]), [3], [2])               # 5 of 64 paths, and 2 tokens
     tensor(1.2747)
     """
+    refuse_keywords(ctc_loss, unknown)
     check_reduction(reduction)
     single = log_probs.ndim == 2
     if single:
@@ -147,6 +152,7 @@ class CTCLoss(nn.Module):
     tensor(1.2747)
     """
 
+    @takes()
     def __init__(
         self,
         blank: int = 0,
@@ -157,7 +163,9 @@ class CTCLoss(nn.Module):
         garbage: float | None = None,
         within_words: bool = True,
         skip: float | None = None,
+        **unknown: Never,
     ) -> None:
+        refuse_keywords(CTCLoss, unknown)
         super().__init__()
         self.blank, self.reduction, self.zero_infinity = blank, check_reduction(reduction), zero_infinity
         self.logits, self.within_words = logits, within_words
@@ -187,6 +195,7 @@ class CTCLoss(nn.Module):
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in self.OPTIONS)
 
 
+@takes()
 @torch.no_grad()
 def forced_align(
     log_probs: Tensor,
@@ -194,6 +203,7 @@ def forced_align(
     input_lengths: Counts | None = None,
     target_lengths: Counts | None = None,
     blank: int = 0,
+    **unknown: Never,
 ) -> tuple[Tensor, Tensor]:
     """Find the most probable CTC path of the targets through the frames.
 
@@ -220,6 +230,7 @@ def forced_align(
     >>> forced_align(p.log(), torch.tensor([[1, 2]]))[0]
     tensor([[1, 0, 2]])
     """
+    refuse_keywords(forced_align, unknown)
     if log_probs.ndim != 3 or targets.ndim != 2 or len(targets) != len(log_probs):
         raise ValueError(
             f"log_probs has shape {tuple(log_probs.shape)} and targets {tuple(targets.shape)}; give (B, T, V) and "
@@ -249,6 +260,7 @@ def forced_align(
     return paths.to(targets.dtype), scores
 
 
+@takes()
 @torch.no_grad()
 def monotonic_align(
     value: Tensor,
@@ -258,6 +270,7 @@ def monotonic_align(
     x_lengths: Counts | None = None,
     skip: float | Tensor | None = None,
     durations: bool = False,
+    **unknown: Never,
 ) -> Tensor:
     """Find the best monotonic alignment of tokens and frames: each frame gets one token, each token some frames.
 
@@ -281,6 +294,7 @@ def monotonic_align(
     tensor([[[1., 0., 0., 0.],
              [0., 1., 1., 1.]]])
     """
+    refuse_keywords(monotonic_align, unknown)
     if value.ndim != 3 or 0 in value.shape or not value.is_floating_point():
         raise ValueError(
             f"value has shape {tuple(value.shape)} and dtype {value.dtype}; give floating-point numbers (B, K, N)"

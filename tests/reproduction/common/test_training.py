@@ -204,7 +204,7 @@ def test_a_killed_run_goes_on(tmp_path):
         before = (out / "metrics.jsonl").read_text() if (out / "metrics.jsonl").exists() else ""
         while process.poll() is None and time.monotonic() < deadline:  # let it finish an epoch or two
             now = (out / "metrics.jsonl").read_text() if (out / "metrics.jsonl").exists() else ""
-            if kills < 3 and len(now.splitlines()) > len(before.splitlines()) + 1 + attempt % 3:
+            if kills < 2 and len(now.splitlines()) > len(before.splitlines()) + 1 + attempt % 3:
                 time.sleep(0.003 * attempt)
                 process.send_signal(signal.SIGKILL)
                 kills += 1
@@ -215,7 +215,7 @@ def test_a_killed_run_goes_on(tmp_path):
         assert code in (0, -signal.SIGKILL), said
         if code == 0:
             break
-    assert kills >= 2
+    assert kills == 2
     train(tmp_path / "alone", epochs=40)
     assert (out / "metrics.jsonl").read_text() == (tmp_path / "alone" / "metrics.jsonl").read_text()
     states = [torch.load(p / "checkpoint.pt", weights_only=True) for p in (out, tmp_path / "alone")]

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -219,8 +220,10 @@ def test_the_same_seed_gives_the_same_numbers(quick, tmp_path):
     assert experiment.Tmnist.reproduce(experiment.Settings(seed=3).quick(), tmp_path, say=lambda text: None) == quick[1]
 
 
-def test_the_cache_saves_the_work(quick, monkeypatch):
+def test_the_cache_saves_the_work(quick, monkeypatch, tmp_path):
     out, results, _ = quick
+    out = shutil.copytree(out, tmp_path / "again")
+    monkeypatch.setattr(experiment, "_compose", lambda report, **parts: None)  # pictures take long
     settings = experiment.Settings(seed=3).quick()
     for place, name in ((encoders, "train"), (encoders.Encoder, "codes"), (retrieval, "run")):
         monkeypatch.setattr(place, name, lambda *a, **k: pytest.fail("this is in the cache"))

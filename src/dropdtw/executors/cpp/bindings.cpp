@@ -58,6 +58,63 @@ struct Host {
   }
 };
 
+// Solves a problem piece by piece: each reaches from one cell of `cells` (i, j, in order) to the next, both included.
+// The caller's drop costs are +∞ there, so these cells match, and a cell between two pieces is paid twice. The results
+// of the pieces are joined: the sum of their values, the path without the second match of a cell, the sum of
+// derivatives.
+template <class T>
+Status solve_pieces(Problem<T>& whole, const std::int64_t* cells, int pieces) {
+  std::vector<std::int64_t> band;
+  for (int k = pieces - 1; k >= 0; --k) {  // paths are listed from the end
+    const std::int64_t top = cells[2 * k], left = cells[2 * k + 1];
+    Problem<T> part = whole;
+    part.K = int(cells[2 * k + 2] - top + 1);
+    part.N = int(cells[2 * k + 3] - left + 1);
+    if (whole.match != nullptr) part.match += top * whole.row + left * whole.column;
+    if (whole.z != nullptr) part.z += top * whole.d, part.x += left * whole.d;
+    part.drop_x += left;
+    part.drop_z += top;
+    if (whole.band_start != nullptr) {
+      band.resize(2 * std::size_t(part.K));
+      const auto inside = [&](std::int64_t limit) { return std::clamp<std::int64_t>(limit - left, 0, part.N); };
+      std::transform(whole.band_start + top, whole.band_start + top + part.K, band.begin(), inside);
+      std::transform(whole.band_stop + top, whole.band_stop + top + part.K, band.begin() + part.K, inside);
+      part.band_start = band.data();
+      part.band_stop = band.data() + part.K;
+    }
+    part.value = 0;
+    part.path_length = 0;
+    std::fill_n(part.grad_charges, charge_count, 0.0);
+    if (whole.path_i != nullptr) {
+      part.path_i += whole.path_length;
+      part.path_j += whole.path_length;
+      part.path_cost += whole.path_length;
+      if (whole.path_weight != nullptr) part.path_weight += whole.path_length;
+    }
+    if (whole.grad_match != nullptr) {
+      part.grad_match += top * whole.grad_row + left;
+      part.grad_x += left;
+      part.grad_z += top;
+    }
+    const Status status = solve_exactly(part);
+    if (status != Status::done) return status;
+    whole.value += part.value;
+    if (part.value == __builtin_inf()) {  // no piece can lower it
+      whole.value = part.value;
+      whole.path_length = 0;
+      return Status::done;
+    }
+    for (int step = 0; step < part.path_length; ++step) {
+      part.path_i[step] += std::int32_t(top);
+      part.path_j[step] += std::int32_t(left);
+    }
+    whole.path_length += part.path_length - (k > 0 && part.path_length > 0);
+    for (int c = 0; c < charge_count; ++c) whole.grad_charges[c] += part.grad_charges[c];
+    if (whole.grad_match != nullptr && k > 0) whole.grad_match[top * whole.grad_row + left] = T(0);  // the next adds it
+  }
+  return Status::done;
+}
+
 template <class T>
 nb::tuple solve_one(const OwnedTable& table, int reducer, double gamma, int want, std::size_t budget, int K, int N,
                     std::optional<Matrix<T>> match, std::optional<nb::object> strips, int strip_width,
@@ -66,7 +123,7 @@ nb::tuple solve_one(const OwnedTable& table, int reducer, double gamma, int want
                     double limit, double least, Columns band_start, Columns band_stop,
                     std::optional<OutMatrix<T>> grad_match, std::optional<Out<T>> grad_x, std::optional<Out<T>> grad_z,
                     std::optional<Out<std::int32_t>> path_i, std::optional<Out<std::int32_t>> path_j,
-                    std::optional<Out<std::uint8_t>> path_cost, std::optional<Out<double>> path_weight) {
+                    std::optional<Out<std::uint8_t>> path_cost, std::optional<Out<double>> path_weight, Columns cells) {
   require(K > 0 && N > 0 && int(drop_x.size()) == N && int(drop_z.size()) == K, "drop costs do not fit K and N");
   require(reducer >= 0 && reducer <= 2 && want >= 0 && want <= 2, "no such reducer or result");
   Host<T> host;
@@ -131,10 +188,19 @@ nb::tuple solve_one(const OwnedTable& table, int reducer, double gamma, int want
   }
   problem.tick = Host<T>::tick;
   problem.self = &host;
+  const int pieces = cells ? int(cells->size()) / 2 - 1 : 1;
+  if (cells) {
+    const std::int64_t* const at = cells->data();
+    require(!strips && pieces > 0 && cells->size() % 2 == 0, "pieces need two cells, and no strips");
+    for (int k = 0; k <= pieces; ++k)
+      require(at[2 * k] >= (k > 0 ? at[2 * k - 2] : 0) && at[2 * k] < K &&
+                  at[2 * k + 1] >= (k > 0 ? at[2 * k - 1] : 0) && at[2 * k + 1] < N,
+              "cells lie outside of the problem, or cross");
+  }
   Status status;
   {
     nb::gil_scoped_release free;
-    status = solve_exactly(problem);
+    status = cells ? solve_pieces(problem, cells->data(), pieces) : solve_exactly(problem);
   }
   if (status == Status::no_memory) throw std::bad_alloc();
   if (status == Status::stopped) throw nb::python_error();
@@ -235,7 +301,7 @@ NB_MODULE(_cpp, module) {
         arg("drop_z").noconvert(), arg("charges"), arg("limit"), arg("least"), arg("band_start").noconvert().none(),
         arg("band_stop").noconvert().none(), arg("grad_match").noconvert().none(), arg("grad_x").noconvert().none(),
         arg("grad_z").noconvert().none(), arg("path_i").noconvert().none(), arg("path_j").noconvert().none(),
-        arg("path_cost").noconvert().none(), arg("path_weight").noconvert().none());
+        arg("path_cost").noconvert().none(), arg("path_weight").noconvert().none(), arg("cells").noconvert().none());
   };
   define_solve(&solve_one<float>);
   define_solve(&solve_one<double>);

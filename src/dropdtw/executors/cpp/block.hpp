@@ -7,7 +7,7 @@
 // Its value is that of the same state one column to the left plus that column's price, because drops between two
 // matches cost the same in either order.
 #pragma once
-#include <cstdlib>
+#include <new>
 
 #include "problem.hpp"
 #include "vec.hpp"
@@ -22,16 +22,17 @@ class Buffer {
   Buffer() = default;
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
-  ~Buffer() { std::free(data_); }
+  ~Buffer() { ::operator delete(data_, alignment); }
   bool resize(std::size_t n) {
-    std::free(data_);
-    data_ = static_cast<T*>(std::aligned_alloc(64, (n * sizeof(T) + 127) / 64 * 64));
+    ::operator delete(data_, alignment);
+    data_ = static_cast<T*>(::operator new(n * sizeof(T) + 64, alignment, std::nothrow));
     return data_ != nullptr;
   }
   T* get() const { return data_; }
   T& operator[](std::size_t k) const { return data_[k]; }
 
  private:
+  static constexpr std::align_val_t alignment{64};
   T* data_ = nullptr;
 };
 

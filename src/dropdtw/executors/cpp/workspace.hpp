@@ -2,7 +2,6 @@
 // calls.
 #pragma once
 #include <cstddef>
-#include <cstdlib>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -28,6 +27,7 @@ class Workspace {
   struct Block {
     void* begin;
     std::size_t size;
+    std::align_val_t alignment;
   };
   struct Kept {
     std::mutex mutex;
@@ -55,12 +55,12 @@ class Workspace {
       }
     }
     const std::size_t unit = bytes < large ? 64 : large, size = (bytes + unit - 1) / unit * unit;
-    void* const begin = std::aligned_alloc(unit, size);
-    if (begin == nullptr) throw std::bad_alloc();
+    const std::align_val_t alignment{unit};
+    void* const begin = ::operator new(size, alignment);
 #ifdef MADV_HUGEPAGE
     if (unit == large) madvise(begin, size, MADV_HUGEPAGE);
 #endif
-    return {begin, size};
+    return {begin, size, alignment};
   }
 
   static void put_back(Block block) {
@@ -73,7 +73,7 @@ class Workspace {
         return;
       }
     }
-    std::free(block.begin);
+    ::operator delete(block.begin, block.alignment);
   }
 
   Block block_;

@@ -1,7 +1,8 @@
 // Draw the picture: X from left to right, Z from top to bottom, as in the library's plots. It is a single canvas, so
 // that it can be saved.
 
-import { curveNames, hatching, legendEntries, legendHeight, lettering } from "./letters.js";
+import { curveNames, hatching, legendEntries, legendHeight, lettering, nameLines, NAME_LINE } from "./letters.js";
+import { words } from "./words.js";
 
 /** Shades that only the picture uses, in addition to the colors from the server. */
 const TONES = {
@@ -16,12 +17,15 @@ export const colors = (info, scheme) => ({ ...info.palette[scheme], ...TONES[sch
 export function layout(context, width, state, palette) {
   const { info, settings } = state, posterior = settings.gamma !== null, z_too = settings.drop_z.kind !== "none";
   const [K, N] = info.shape, narrow = width < 640, named = info.names.length > 0;
-  const left = named ? (narrow ? 118 : 190) : narrow ? 84 : 108, beside = posterior && z_too ? (narrow ? 26 : 40) : 0;
+  const left = named ? (narrow ? 124 : 190) : narrow ? 84 : 108, beside = posterior && z_too ? (narrow ? 26 : 40) : 0;
   const right = beside ? beside + (narrow ? 18 : 22) : 12;
-  const tall = Math.round(Math.min(Math.max(K * 20, 130), narrow ? 260 : 300));
+  const most = named ? nameLines(context, info.names, left - 14) : 1; // lines of the longest name
+  const row = Math.max(20, most * NAME_LINE + 4), limit = narrow && !named ? 260 : named && most > 1 ? (narrow ? 700 : 480) : 300;
+  const tall = Math.round(Math.min(Math.max(K * row, 130), limit));
   const bands = {};
   let y = 8;
   const band = (name, height, gap = 6) => { bands[name] = { y, height }; y += height + gap; };
+  if (info.curves.x.length && info.curves.parts) band("curves", 14, 2);
   band("signal", 62);
   band("segments", 20, info.truth ? 3 : 6);
   if (info.truth) band("truth", 14);
@@ -33,7 +37,7 @@ export function layout(context, width, state, palette) {
   band("ticks", 34, 4);
   const entries = legendEntries(state, palette);
   band("legend", legendHeight(context, entries, state.costs, width), 4);
-  return { width, height: y, left, right, named, entries, inner: width - left - right, bands, beside, K, N };
+  return { width, height: y, left, right, named, entries, inner: width - left - right, bands, beside, K, N, first: words(info).first };
 }
 
 /** The match costs as an image; forbidden matches (255) have their own color. */
@@ -285,7 +289,7 @@ function block(context, at, label, start, stop, band, palette, meaning) {
   const x = toX(at, start), end = toX(at, stop);
   context.fillStyle = palette[meaning];
   fillAtLeast(context, x, band.y, end - x - (end - x > 6 ? 1.5 : 0), band.height);
-  const text = String(label);
+  const text = String(label + at.first);
   context.font = "11px system-ui, 'DejaVu Sans', sans-serif";
   if (context.measureText(text).width + 4 > end - x) return;
   context.fillStyle = palette[`on-${meaning}`];

@@ -6,10 +6,11 @@ import { cellAt, colors, grayImage, heatImage, layout, paint, paintCursor, paint
 import { timeRemark } from "./letters.js";
 import { drawOrder, showWalk } from "./order.js";
 import { get, latest, post } from "./wire.js";
+import { rename, words } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const state = { info: null, costs: null, gray: null, found: null, posterior: null, heat: null, settings: null, truths: [] };
-let panel, at, seq = 0, cursor = null, asking = null, slow = 0, match, restored = null, suggested = null;
+let panel, at, say, seq = 0, cursor = null, asking = null, slow = 0, match, restored = null, suggested = null;
 
 // --- colors ---------------------------------------------------------------------------------------------------
 
@@ -82,11 +83,11 @@ function runs(flags) {
 const count = (flags) => flags.reduce((a, b) => a + b, 0);
 
 function showError(text) {
-  $("error").textContent = text;
+  $("error").textContent = say ? say.said(text) : text;
   $("error").hidden = false;
   $("picture").classList.add("stale");
   for (const id of ["cost", "matched", "lost-x", "lost-z", "agreement"]) $(id).textContent = "–";
-  for (const id of ["save-picture", "save-alignment", "copy-code"]) $(id).disabled = true;
+  for (const id of ["save-picture", "save-alignment", "save-chapters", "copy-code"]) $(id).disabled = true;
   $("code").value = "";
   for (const side of ["drop_x", "drop_z", "open_x", "open_z"]) $(`${side}-note`).textContent = "";
   for (const part of ["cell", "x", "z"]) $(`why-${part}`).textContent = "";
@@ -95,11 +96,11 @@ function showError(text) {
 function show(found) {
   $("error").hidden = true;
   $("picture").classList.remove("stale");
-  for (const id of ["save-picture", "save-alignment", "copy-code"]) $(id).disabled = false;
+  for (const id of ["save-picture", "save-alignment", "save-chapters", "copy-code"]) $(id).disabled = false;
   const [K, N] = state.info.shape;
   $("cost").textContent = short(found.cost, 6);
   $("cost").dataset.exact = found.cost;
-  $("matched").textContent = found.pairs.length / 2;
+  $("matched").textContent = state.info.talk ? `${N - count(found.dropped_x)} of ${N}` : found.pairs.length / 2;
   $("lost-x").textContent = `${count(found.dropped_x)} of ${N}`;
   $("lost-z").textContent = `${count(found.dropped_z)} of ${K}`;
   if (found.agreement !== null) $("agreement").textContent = `${(100 * found.agreement).toFixed(1)} %`;
@@ -108,7 +109,8 @@ function show(found) {
   if (state.info.order) showWalk(state.info.order, found);
   for (const side of ["x", "z"]) {
     const n = found[`runs_${side}`].length;
-    $(`open_${side}-note`).textContent = `${n} run${n === 1 ? "" : "s"} of dropped ${side}; a higher cost gives fewer, longer runs.`;
+    const what = !state.info.talk ? `dropped ${side}` : side === "x" ? "dropped sentences" : "skipped steps";
+    $(`open_${side}-note`).textContent = `${n} run${n === 1 ? "" : "s"} of ${what}; a higher cost gives fewer, longer runs.`;
   }
   for (const side of ["drop_x", "drop_z"]) {
     const price = found.prices[side], kind = state.settings[side].kind;
@@ -207,11 +209,11 @@ const explain = latest(async (cell) => {
     const seconds = fps
       ? ` (${(answer.j / fps).toFixed(2)} s)`
       : times.length ? timeRemark(times[answer.j], times.at(-1)) : "";
-    $("why-cell-name").textContent = `z_${answer.i}, x_${answer.j}`;
-    $("why-x-name").textContent = `x_${answer.j}${seconds}`;
-    const name = names[answer.i];
-    $("why-z-name").textContent = name ? `z_${answer.i}: ${name}` : `z_${answer.i}`;
-    for (const part of ["cell", "x", "z"]) $(`why-${part}`).textContent = answer[part];
+    const [z, x] = [say.z(answer.i), say.x(answer.j)], name = names[answer.i];
+    $("why-cell-name").textContent = `${z}, ${x}`;
+    $("why-x-name").textContent = `${x}${seconds}`;
+    $("why-z-name").textContent = name ? `${z}: ${name}` : z;
+    for (const part of ["cell", "x", "z"]) $(`why-${part}`).textContent = say.said(answer[part]);
     if (said.length) $("why-x").prepend(`“${said[answer.j]}” `);
   } catch (error) {
     showError(lost(error));
@@ -272,7 +274,8 @@ $("picture").addEventListener("keydown", (event) => {
 /** Next to the button: the confidence in a suggested drop cost, with the reason. */
 function trust(found) {
   suggested = found;
-  $("suggestion").textContent = `${percent(found.confidence)} sure: ${found.why}.`;
+  suggested.why = say.said(found.why);
+  $("suggestion").textContent = `${percent(found.confidence)} sure: ${suggested.why}.`;
   $("suggestion").classList.toggle("doubt", found.confidence < 0.5);
 }
 
@@ -293,10 +296,10 @@ function showTrust(settings) {
   $("trust-why").textContent = doubt ? `${suggested.why[0].toUpperCase()}${suggested.why.slice(1)}.` : "";
 }
 
-/** Ask the server and use its answer; `tell` shows why there is none. */
-async function ask(path, settings, use, tell = showError) {
+/** Ask the server and use its answer; `tell` shows why there is none. more: what it needs besides the settings. */
+async function ask(path, settings, use, tell = showError, more = {}) {
   try {
-    const answer = await post(path, { settings });
+    const answer = await post(path, { settings, ...more });
     if (answer.error) tell(answer.error);
     else use(answer);
   } catch (error) {
@@ -330,6 +333,11 @@ const stem = () => state.info.title.replace(/[^\w.-]+/g, "_");
 $("save-picture").addEventListener("click", () => $("canvas").toBlob((blob) => save(blob, `${stem()}.png`), "image/png"));
 const saveJson = (text, kind) => save(new Blob([text], { type: "application/json" }), `${stem()}.${kind}.json`);
 $("save-alignment").addEventListener("click", () => ask("export", state.settings, (found) => saveJson(JSON.stringify(found), "alignment")));
+$("save-chapters").addEventListener("click", () => {
+  const { value: kind, selectedOptions: [{ dataset: { end } }] } = $("chapters-kind");
+  const use = ({ content }) => save(new Blob([content], { type: "text/plain" }), `${stem()}.chapters.${end}`);
+  ask("chapters", state.settings, use, showError, { kind });
+});
 $("copy-code").addEventListener("click", async () => {
   try {
     await navigator.clipboard.writeText($("code").value);
@@ -396,13 +404,17 @@ async function start() {
   dress();
   const info = state.info = await get("info"), [K, N] = info.shape;
   document.title = `${info.title} · dropdtw explorer`;
-  $("what").textContent = `${info.title}: ${K} elements of Z (rows) × ${N} of X (columns) · curves: ${info.curves.what}`;
+  say = words(info);
+  if (info.talk) rename();
+  $("chapters").hidden = !info.talk;
+  const sides = info.talk ? `${K} steps (rows) × ${N} sentences (columns)` : `${K} elements of Z (rows) × ${N} of X (columns)`;
+  $("what").textContent = `${info.title}: ${sides} · ${info.talk ? "curve" : "curves"}: ${info.curves.what}`;
   $("what").title = $("what").textContent;
   $("note").textContent = info.note ?? "";
   $("note").hidden = !info.note;
   $("agreement-box").hidden = !info.truth;
   if (info.truth) state.truths = truthRuns(info.truth);
-  if (info.order) drawOrder(info.order, (step) => point({ i: step, j: firstOf(step) }));
+  if (info.order) drawOrder(info.order, say, (step) => point({ i: step, j: firstOf(step) }));
   panel = controls(info, changed);
   const first = remembered(info.settings);
   if (info.suggested) trust(info.suggested);

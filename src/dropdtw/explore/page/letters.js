@@ -10,15 +10,16 @@ export function lettering(context, at, state, palette) {
   context.fillStyle = palette.text;
   context.textAlign = "right";
   const name = (text, band) => context.fillText(text, left - 8, band.y + band.height / 2);
-  name("X", bands.signal);
-  name(left > 90 ? "segments" : "segm.", bands.segments);
+  const { talk } = state.info;
+  name(talk ? "talk" : "X", bands.signal);
+  name(talk ? "steps" : left > 90 ? "segments" : "segm.", bands.segments);
   if (bands.truth) name("truth", bands.truth);
   if (bands.posterior) {
     name("posterior", bands.posterior);
-    name("P(drop x)", bands.drop);
+    name(talk ? "P(drop)" : "P(drop x)", bands.drop);
     if (at.beside) {
       context.textAlign = "center";
-      const words = at.beside > 30 ? "P(drop z)" : "drop z";
+      const words = talk ? (at.beside > 30 ? "P(skip)" : "skip") : at.beside > 30 ? "P(drop z)" : "drop z";
       context.fillText(words, left + inner + 8 + at.beside / 2 + 2, bands.posterior.y + bands.posterior.height + 11);
     }
   }
@@ -28,7 +29,11 @@ export function lettering(context, at, state, palette) {
   const middle = (i) => bands.matrix.y + (i + 0.5) / K * bands.matrix.height;
   if (at.named) {
     const step = Math.max(1, Math.ceil(15 / (bands.matrix.height / K)));
-    for (let i = 0; i < K; i += step) context.fillText(fitted(context, `${i} ${state.info.names[i]}`, left - 14), left - 10, middle(i));
+    const most = Math.max(1, Math.floor((step * bands.matrix.height / K - 2) / NAME_LINE));
+    for (let i = 0; i < K; i += step) {
+      const shown = wrapped(context, `${i + at.first} ${state.info.names[i]}`, left - 14, most);
+      shown.forEach((line, k) => context.fillText(line, left - 10, middle(i) + NAME_LINE * (k - (shown.length - 1) / 2)));
+    }
   } else {
     for (const i of ticks(K, bands.matrix.height / 26)) context.fillText(i, 36, middle(i));
     context.save();
@@ -161,27 +166,41 @@ function legend(context, at, { costs }, palette) {
   }
 }
 
-/** The names of the curves, each in its color, in the corner of their band. */
+/** The names of the curves, each in its color, above their band. */
 export function curveNames(context, at, { info }, palette) {
-  const { x, parts } = info.curves, s = at.bands.signal;
-  if (!x.length || !parts) return;
+  const { parts } = info.curves, { curves: band } = at.bands;
+  if (!band) return;
   context.font = `11px ${FONT}`;
   context.textAlign = "left";
   context.textBaseline = "middle";
-  let place = at.left + 6;
+  let place = at.left;
   const full = parts.reduce((sum, text) => sum + context.measureText(text).width + 28, 0);
   parts.forEach((name, c) => {
     const text = c && full > at.inner ? name.split(" ").at(-1) : name; // "component 1", "2", "3" if space is scarce
-    const room = context.measureText(text).width;
-    context.fillStyle = palette.ground;
-    context.globalAlpha = 0.8;
-    context.fillRect(place - 2, s.y + 2, room + 20, 14);
-    context.globalAlpha = 1;
     context.fillStyle = palette.series[c];
-    context.fillRect(place, s.y + 8, 12, 2.5);
-    context.fillText(text, place + 16, s.y + 9.5);
-    place += room + 28;
+    context.fillRect(place, band.y + 6, 12, 2.5);
+    context.fillText(text, place + 16, band.y + 7.5);
+    place += context.measureText(text).width + 28;
   });
+}
+
+export const NAME_LINE = 14; // the height of a line of a name
+
+/** How many lines the longest name needs: at most four. */
+export function nameLines(context, names, width) {
+  context.font = `12px ${FONT}`;
+  return Math.max(...names.map((name, i) => wrapped(context, `${i + 1} ${name}`, width, 4).length));
+}
+
+/** Break a text into lines of a width; the last one is cut. */
+function wrapped(context, text, width, most) {
+  const found = [];
+  for (const word of text.split(/\s+/)) {
+    const longer = found.length ? `${found.at(-1)} ${word}` : word;
+    if (found.length && (context.measureText(longer).width <= width || found.length === most)) found[found.length - 1] = longer;
+    else found.push(word);
+  }
+  return found.map((line) => fitted(context, line, width));
 }
 
 /** Cut a text to a width. */

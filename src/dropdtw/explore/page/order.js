@@ -20,8 +20,8 @@ function lines(text) {
   return found.slice(0, 2).map((line, k) => cut(line, k === 1 && found.length > 2));
 }
 
-/** Draw boxes and arrows. A click on a box calls `chosen` with its step. */
-export function drawOrder(order, chosen) {
+/** Draw boxes and arrows. say: the words of the page. A click on a box calls `chosen` with its step. */
+export function drawOrder(order, say, chosen) {
   const box = document.getElementById("boxes");
   document.getElementById("order").hidden = false;
   if (!order.nodes.length) {
@@ -77,7 +77,7 @@ export function drawOrder(order, chosen) {
       continue;
     }
     const name = order.names[number], group = made("g", { class: "box", transform: `translate(${x(layer)} ${y(row) - HIGH / 2})` });
-    const about = `step ${number}${name ? `: ${name}` : ""}${order.optional.includes(number) ? " (optional)" : ""}`;
+    const about = `step ${number + say.first}${name ? `: ${name}` : ""}${order.optional.includes(number) ? " (optional)" : ""}`;
     group.append(made("title", {}, about), made("rect", { width: full, height: HIGH, rx: 5 }));
     const shown = name ? lines(name) : [String(number)];
     shown.forEach((line, k) => group.append(made("text", { x: full / 2, y: HIGH / 2 + 4 + 14 * (k - (shown.length - 1) / 2), "text-anchor": "middle" }, line)));

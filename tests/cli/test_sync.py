@@ -1,0 +1,127 @@
+"""`dropdtw sync`, as one calls it."""
+
+import json
+import sys
+import wave
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cli_cases import call, run
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "sync"
+
+
+def beeps(place):
+    """A recording that sounds where the words of the example do."""
+    sound = np.zeros(16000 * 40, np.int16)
+    for segment in json.loads((EXAMPLE / "tea.json").read_text())["segments"]:
+        start, stop = (int(16000 * segment[name]) for name in ("start", "end"))
+        sound[start:stop] = 8000 * np.sin(np.arange(stop - start))
+    with wave.open(str(place), "wb") as file:
+        file.setparams((1, 2, 16000, 0, "NONE", ""))
+        file.writeframes(sound.tobytes())
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    for name in ("tea.md", "tea.json"):
+        (tmp_path / name).write_bytes((EXAMPLE / name).read_bytes())
+    (tmp_path / "tea.mp3").write_bytes(b"sound")
+    beeps(tmp_path / "tea.wav")
+    (tmp_path / "other.txt").write_text("Knead the dough. Let it rest for an hour. Bake it until the crust is brown.")
+    (tmp_path / "talk.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nHello\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_table_says_what_is_read_and_what_is_not(folder):
+    lines = run("sync", "tea.md", "tea.json").stdout.splitlines()
+    assert [line.split("  ")[0] for line in lines[1:9]] == [str(n) for n in range(1, 9)]
+    assert "not read" in lines[4]
+    assert lines[9] == "7 of 8 sentences are read"
+    assert lines[10].startswith("0:12 not in the text: sorry let me just turn off my phone")
+
+
+def test_the_end_of_the_name_tells_the_format(folder):
+    for name in ("a.srt", "a.vtt", "a.TextGrid", "a.json"):
+        run("sync", "tea.md", "tea.json", "--out", name)
+    assert (folder / "a.vtt").read_text().startswith("WEBVTT")
+    assert (folder / "a.TextGrid").read_text().startswith('File type = "ooTextFile"')
+    assert len(json.loads((folder / "a.json").read_text())["sentences"]) == 8
+    assert run("sync", "tea.md", "tea.json", "-f", "srt").stdout == (folder / "a.srt").read_text()
+
+
+def test_the_page_links_to_the_recording(folder):
+    pytest.importorskip("jinja2")
+    pytest.importorskip("av")
+    (folder / "tea.wav").rename("tea #1.wav")
+    run("sync", "tea.md", "tea #1.wav", "--words", "tea.json", "--out", "pages/tea.html")
+    page = (folder / "pages" / "tea.html").read_text()
+    assert 'src="../tea%20%231.wav"' in page
+    assert "<title>The tea shop</title>" in page
+
+
+def test_sentences_begin_and_end_at_pauses_of_the_recording(folder, monkeypatch, capsys):
+    pytest.importorskip("av")
+    data = json.loads((folder / "tea.json").read_text())
+    exact = [(s["start"], s["end"]) for s in data["segments"] if "sorry" not in s["text"]]
+    for segment in data["segments"]:  # as recognizers do: the last word includes half of the pause
+        segment["words"][-1]["end"] += 0.2
+        segment["words"][0]["start"] -= 0.15
+    (folder / "late.json").write_text(json.dumps(data))
+    arguments = ["sync", "tea.md", "tea.wav", "--words", "late.json", "-f", "json"]
+    found = [s for s in json.loads(run(*arguments).stdout)["sentences"] if s["start"] is not None]
+    del exact[3]  # said twice
+    np.testing.assert_allclose([(s["start"], s["stop"]) for s in found], exact, atol=0.03)
+    monkeypatch.setitem(sys.modules, "av", None)
+    code, out, err = call(monkeypatch, capsys, *arguments)
+    assert (code, json.loads(out)["sentences"][0]["start"]) == (0, exact[0][0] - 0.15)
+    assert "times are those of the words alone: reading sound and video needs PyAV" in err
+
+
+def test_a_text_that_is_not_read_is_said_plainly(folder, monkeypatch, capsys):
+    code, out, err = call(monkeypatch, capsys, "sync", "other.txt", "tea.json")
+    assert code == 0
+    assert out.count("not read") == 3
+    assert "no sentence is read, so nothing is timed; check that TEXT and RECORDING belong together" in err
+    assert call(monkeypatch, capsys, "sync", "other.txt", "tea.json", "--strict")[0] == 1
+    (folder / "silence.json").write_text('{"segments": []}')
+    code, out, err = call(monkeypatch, capsys, "sync", "tea.md", "silence.json", "--out", "a.srt")
+    assert (code, out) == (1, "")
+    assert "no word was heard in the recording, so nothing is timed" in err
+    assert not (folder / "a.srt").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["tea.md", "tea.mp3", "--words", "tea.json"], "FFmpeg cannot read 'tea.mp3' as sound or video"),
+        (["tea.md", "tea.mp3"], "what is said in tea.mp3 is not known yet; give --model FOLDER"),
+        (["tea.mp3", "tea.md"], "tea.mp3 is a recording, not a text; give TEXT first"),
+        (["talk.srt", "tea.md"], "talk.srt: it looks like subtitles, not like a text"),
+        (["tea.md", "other.txt"], "other.txt: line 1 is"),
+        (["tea.md", "tea.json", "--words", "tea.json"], "with --words, give audio or video"),
+        (["tea.md", "tea.mp3", "--words", "tea.json", "--model", "m"], "--words and --model both say what is heard"),
+        (["tea.md", "tea.mp3", "--model", "none"], "the model is 'none', which is not a folder"),
+        (["tea.md", "gone.mp3", "--words", "tea.json"], "there is no file gone.mp3"),
+        (["tea.md", "tea.json", "--out", "a.docx"], "whose extension is not a known format"),
+        (["tea.md", "tea.json", "--format", "docx"], "--format is 'docx'; choose one of"),
+        (["tea.md", "tea.json", "--out", "tea.json"], "which would overwrite an input (tea.json)"),
+        (
+            ["tea.md", "tea.mp3", "--words", "tea.json", "--out", "tea.mp3", "-f", "html"],
+            "overwrite an input (tea.mp3)",
+        ),
+        (["tea.md", "tea.json", "--out", "tea.md", "-f", "srt"], "which would overwrite an input (tea.md)"),
+        (["-", "-"], "TEXT and RECORDING are both '-'"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(folder, monkeypatch, capsys, arguments, said):
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    code, out, err = call(monkeypatch, capsys, "sync", *arguments)
+    assert (code, out) == (2, "") or (code, out) == (1, "")
+    assert said in err
+    assert err.startswith("dropdtw: ")
+    assert err.count("\n") == 1
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
