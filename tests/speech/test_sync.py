@@ -335,8 +335,26 @@ def test_the_page_shows_all_sentences_and_runs_nothing_of_theirs(found):
     assert page.count('class="sentence unread"') == len(found.unread) == 1
     assert page.count('class="extra"') == 1
     assert "http" not in page
-    assert "<audio" not in speech.write_reading(found, "html")
+    assert "1 passage not in the text" in page
+    assert "said again" not in page
+    assert "Click a sentence to play from there." in page
+    silent = speech.write_reading(found, "html")
+    assert "No recording was given, so nothing plays." in silent
+    assert not re.search(r"<audio|tabindex=|href=|class=\"plays\"|Click", silent)
     assert "<video" in speech.write_reading(found, "html", speech.Page("x", "a.MP4"))
+
+
+def test_the_page_tells_repeats_from_additions_and_warns_of_another_text():
+    pytest.importorskip("jinja2")
+    again = speech.sync("\n\n".join(TEXT[:3]), spoken(*TEXT[:2], OTHER[0], TEXT[1], TEXT[2]))
+    assert {e.repeats is None for e in again.extra} == {True, False}
+    page = speech.write_reading(again, "html")
+    assert "1 passage not in the text" in page
+    assert "1 said again" in page
+    assert "belong together" not in page
+    page = speech.write_reading(speech.sync(TEXT[0], spoken(*OTHER)), "html", speech.Page(TEXT[0]))
+    assert "No sentence is read. Do the text and the recording belong together?" in page
+    assert "<small>not read</small>" in page
 
 
 def test_an_unknown_format_is_refused(found):

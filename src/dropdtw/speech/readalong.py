@@ -127,11 +127,22 @@ def _html(found: Reading, page: Page) -> str:
         read=sum(s.read for s in found.sentences),
         total=len(found.sentences),
         unread=len(found.unread),
-        extra=len(found.extra),
+        extra=sum(e.repeats is None for e in found.extra),
+        again=sum(e.repeats is not None for e in found.extra),
+        warning=_warning(found),
         unsure=sum(s.read and s.confidence < UNSURE for s in found.sentences),
         link=page.recording,
         video=page.recording is not None and page.recording.lower().endswith(VIDEO),
     )
+
+
+def _warning(found: Reading) -> str:
+    """What to say first if most sentences are not read."""
+    read, total = len(found.sentences) - len(found.unread), len(found.sentences)
+    if 2 * read >= total:
+        return ""
+    missing = f"Only {read} of {total} sentences are read" if read else "No sentence is read"
+    return f"{missing}. Do the text and the recording belong together?"
 
 
 def _shown(s: ReadSentence) -> dict[str, Any]:
