@@ -1,6 +1,7 @@
 """The command line: answers, errors in one line, and quiet pipes."""
 
 import csv
+import importlib.util
 import io
 import itertools
 import json
@@ -8,6 +9,7 @@ import re
 import subprocess
 import sys
 import warnings
+import wave
 from pathlib import Path
 
 import numpy as np
@@ -313,6 +315,12 @@ def test_chapters_tells_the_format_by_the_name(folder):
 @pytest.mark.usefixtures("wordllama")
 def test_chapters_plays_a_recording_and_titles_its_page(folder):
     Path("films").mkdir()
+    with wave.open("films/short.wav", "wb") as file:
+        file.setparams((1, 2, 8000, 0, "NONE", ""))
+        file.writeframes(bytes(16000 * 31))
+    done = run("chapters", STEPS, TALK, "--out", "a.html", "--recording", "films/short.wav")
+    if importlib.util.find_spec("av"):
+        assert "but films/short.wav lasts 0:31; check that they belong together" in done.stderr
     Path("films/my talk.mp4").touch()
     run("chapters", STEPS, TALK, "--out", "a.html", "--recording", "films/my talk.mp4")
     page = Path("a.html").read_text()

@@ -42,10 +42,11 @@ def test_letters_of_fasta_files(call):
     assert found.pairs.tolist() == expected.pairs.tolist()
 
 
-@pytest.mark.parametrize(("name", "content"), [
-    ("b.srt", "1\n00:00:01,000 --> 00:00:02,000\nthe <i>cat</i> sat\n\n2\n00:00:02,000 --> 00:00:03,000\ndown on a mat\n"),
-    ("b.json", '{"text": "…", "segments": [{"start": 0, "end": 2, "text": " the cat sat down on a mat"}]}'),
-])  # fmt: skip
+CUES = "1\n00:00:01,000 --> 00:00:02,000\nthe <i>cat</i> sat\n\n2\n00:00:02,000 --> 00:00:03,000\ndown on a mat\n"
+WHISPER = '{"text": "…", "segments": [{"start": 0, "end": 2, "text": " the cat sat down on a mat"}]}'
+
+
+@pytest.mark.parametrize(("name", "content"), [("b.srt", CUES), ("b.json", WHISPER)])
 def test_subtitles_are_read_as_what_is_said(call, tmp_path, name, content):
     (tmp_path / name).write_text(content)
     assert call("--text", "a.txt", name)[1] == call("--text", "a.txt", "b.txt")[1]

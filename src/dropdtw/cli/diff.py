@@ -28,8 +28,8 @@ def diff(
         str,
         typer.Argument(
             metavar="A",
-            help="A recording (audio, or video with sound), subtitles or a transcript (.srt, .vtt, .sbv, .txt, .md), or a "
-            "sequence of features (.npy, .csv …).",
+            help="A recording (audio, or video with sound), subtitles or a transcript (.srt, .vtt, .sbv, .txt, "
+            ".md), or a sequence of features (.npy, .csv …).",
         ),
     ],
     b: Annotated[str, typer.Argument(metavar="B", help="Another of the same kind.")],
