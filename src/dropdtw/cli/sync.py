@@ -66,7 +66,8 @@ def sync(
 
     The words that a recognizer heard are matched with the text by their sound, so recognition errors, other spellings
     and digits cost little. The confidence of a sentence is the probability that its times are right within 0.3 s. An
-    html page highlights the text while the recording plays; keep it beside the recording, which it links to.
+    html page highlights the text while the recording plays. It links to the recording; do not move either file
+    afterwards.
     """
     from dropdtw import speech
     from dropdtw.files.texts import is_recording
