@@ -41,6 +41,7 @@ def folder(tmp_path, monkeypatch):
     np.save(tmp_path / "X.npy", np.where(truth[:, None] >= 0, Z[truth] + 0.5 * noise, noise))
     np.save(tmp_path / "truth.npy", truth)
     (tmp_path / "empty.txt").write_text("...\n\n")
+    (tmp_path / "blank.json").write_text("\ufeff\n", encoding="utf-8")
     (tmp_path / "plain.srt").write_text("no times\n")
     (tmp_path / "talk.mp4").touch()
     (tmp_path / "talk.csv").write_text("at,text\n1,Hello\n")
@@ -199,6 +200,7 @@ WRONG = {
     "no talk": (["chapters", STEPS, "nothing.srt"], "there is no file nothing.srt"),
     "no text": (["chapters", STEPS, "X.npy"], "X.npy is not a text file; give one that is saved as UTF-8"),
     "no subtitles": (["chapters", STEPS, "plain.srt"], "the text has no subtitles"),
+    "nothing": (["chapters", STEPS, "blank.json"], "blank.json is empty; give a file with subtitles"),
     "no sentences": (["chapters", STEPS, "empty.txt"], "empty.txt has no sentences; give one per line"),
     "no times": (["chapters", STEPS, STEPS, "--format", "srt"], "has no times, but srt needs them"),
     "format": (["chapters", STEPS, TALK, "--format", "docx"], "--format is 'docx'; choose one of json"),

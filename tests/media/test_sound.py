@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from dropdtw.media.sound import RATE, Sound, frame_rate, load_av
+from dropdtw.media.sound import RATE, Sound, duration, frame_rate, load_av
 from sound_cases import gusts, write
 
 pytest.importorskip("av", reason="PyAV is not installed: pip install 'dropdtw[media]'")
@@ -42,6 +42,7 @@ def test_every_format_gives_the_same_samples(tmp_path, name, codec, layout, leas
     x = X if layout == "mono" else np.repeat(X, 2)
     found, notes = read(write(tmp_path / name, x, codec=codec, layout=layout))
     assert notes == []
+    assert duration(tmp_path / name) == pytest.approx(4, abs=0.1)
     assert len(found) == pytest.approx(len(X), abs=0.1 * RATE)
     assert correlation(found, X, late) > least
 
@@ -69,6 +70,7 @@ def test_sound_of_a_video_is_read(tmp_path):
 
 def test_video_without_sound_is_refused(tmp_path):
     path = write(tmp_path / "x.mkv", X, video=True, audio=False)
+    assert duration(path) is None
     with pytest.raises(ValueError, match=r"has no audio track; give a file with sound"):
         read(path)
 
@@ -77,6 +79,7 @@ def test_video_without_sound_is_refused(tmp_path):
 def test_file_that_is_no_sound_is_refused(tmp_path, content):
     path = tmp_path / "x.wav"
     path.write_bytes(content)
+    assert duration(path) is None
     unreadable = r"FFmpeg cannot read '.*x\.wav' as sound or video \([^\[]*\); give another file, or convert it"
     with pytest.raises(ValueError, match=rf"{unreadable}|x\.wav.*no audio track"):
         read(path)
@@ -119,6 +122,7 @@ def test_duration_that_ffmpeg_only_estimates_is_no_sign_of_damage(tmp_path):
         frames.append(content[content.index(b"\xff\xf3", content.index(b"Info")) :])
     (tmp_path / "x.mp3").write_bytes(b"".join(frames))
     found, notes = read(tmp_path / "x.mp3")
+    assert duration(tmp_path / "x.mp3") == pytest.approx(8, abs=0.3)
     assert len(found) == pytest.approx(2 * len(X), abs=0.3 * RATE)  # and what the encoder puts before and after
     assert notes == []
 

@@ -158,8 +158,9 @@ def chapters(
         name = _title(talk) if title is None else title
         where = "" if recording is None else options.address_of(recording, out, "--recording")
         screen.write(out or "-", text.write_chapters(found, kind, said, intro=intro, title=name, recording=where))
-    plays = recording is not None and kind == "html" and timed and not recording.startswith(REMOTE)
-    if plays and (doubt := options.outlasting("the subtitles", [(s.start, s.stop) for s in said], recording)):
+    plays = kind == "html" and timed and recording is not None and not recording.startswith(REMOTE)
+    spans = [(s.start, s.stop) for s in said] if plays else []
+    if (doubt := options.outlasting("the subtitles", spans, recording)) is not None:
         screen.note(doubt)
     if kind == "youtube":
         for remark in youtube_chapters(found, said, intro)[1]:

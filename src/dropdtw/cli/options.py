@@ -297,20 +297,22 @@ def address_of(recording: str, out: str | None, name: str) -> str:
         return path.resolve().as_uri()
 
 
-def outlasting(what: str, times: Sequence[tuple[float, float]], recording: str) -> str | None:
+def outlasting(what: str, times: Sequence[tuple[float, float]], recording: str | None) -> str | None:
     """A note if what is said begins more than a second after the end of the recording; else None.
 
     what : its name in the note.   times : when each part of it begins and ends.
-    recording : its file. If its length is not known, for want of an extra or because it cannot be read: None.
+    recording : its file. If there is none, or its length is unknown (no extra `media`, or unreadable): None.
     """
     from dropdtw.media.sound import duration
     from dropdtw.text.labels import clock
 
+    if recording is None or not times:
+        return None
     try:
         length = duration(recording)
     except ImportError:
         return None
-    if length is None or not times or max(start for start, _ in times) <= length + 1:
+    if length is None or max(start for start, _ in times) <= length + 1:
         return None
     return (
         f"{what} run to {clock(max(stop for _, stop in times))}, but {recording} lasts {clock(length)}; check that "
