@@ -126,7 +126,7 @@ LISTS = {
     "before, with more than needed": ("before", 3, [(0, 2), (1, 2), (0, 1)]),
     "lists in a list": [[0], [1, 2]],
     "one_of one": ("one", [0, 1, 2]),
-    "any_order of one": ("any", [0, 1, 2]),
+    "any_order of one": ("any", ("before", 3, [(0, 1), (1, 2)])),
     "no jumps": ("jumps", 3, []),
     "walks": ("walks", [0, 1, 2], [(0, 1, 0.0), (1, 2, 0.0), (2, 3, 0.0)], [3], []),
 }
