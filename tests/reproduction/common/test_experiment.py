@@ -121,7 +121,7 @@ def test_means_and_standard_errors():
 
 
 def test_no_section_imports_another():
-    """Code that several sections need belongs in common/; only orders and jigsaws may build on steps, its model and data."""
+    """Code that several sections need belongs in common/; orders and jigsaws may build on steps."""
     folder = Path(losses.__file__).parents[1]
     shared = {"common", "data"}
     sections = [
