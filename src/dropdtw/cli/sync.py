@@ -132,7 +132,7 @@ def _heard(
         if words is not None or whisper is not None:
             option = "--words" if words is not None else "--whisper"
             raise ValueError(f"RECORDING is {recording}, which is no recording; with {option}, give audio or video")
-        return options.parsed(recording, read_transcript, "words with times")
+        return options.parsed(recording, read_transcript, "timed words")
     if not Path(sound).exists():
         raise FileNotFoundError(f"there is no file {sound}")
     if words is not None and is_recording(words):
@@ -141,7 +141,7 @@ def _heard(
             "--output_format json writes"
         )
     if words is not None:
-        return options.parsed(words, read_transcript, "words with times")
+        return options.parsed(words, read_transcript, "timed words")
     if whisper is not None:
         return transcribe(sound, whisper, language=language)
     name = Path(sound).stem
