@@ -1,13 +1,13 @@
 """Measure `dropdtw.speech.sync`: read texts whose sentences are left out, repeated and interrupted.
 
-python benchmarks/sync.py [--seed 40] [--rounds 20] [--texts held-out|development] [--model FOLDER] [--cache FOLDER]
+python benchmarks/sync.py [--seed 40] [--rounds 20] [--texts held-out|development] [--whisper FOLDER] [--cache FOLDER]
 
 The constants of `dropdtw.speech` were chosen with --texts development (harbor, bread); the others (owls, letter) are
 held out. Each round leaves out a tenth of the sentences, reads some twice or begins them twice, and adds sentences of
 another text. Then a recognizer is simulated: of 5, 15 or 30 % of the words, half are replaced, by a misspelling or by
 any word, and the others are left out or followed by another word; times vary by 40 ms.
 
-With --model, the folder of a model for faster-whisper, espeak-ng reads the texts with several voices, and the model
+With --whisper, the folder of a model for faster-whisper, espeak-ng reads the texts with several voices, and the model
 transcribes them. --cache keeps the transcripts.
 
 A sentence is timed if it begins and ends within 0.3 s of the truth (of any complete reading of it). F1 is that of the
@@ -262,12 +262,12 @@ def scripts(texts: str, rounds: int, seed: int) -> Iterator[tuple[Script, list[s
 def cases_of(args: argparse.Namespace) -> Iterator[tuple[str, list[Case]]]:
     for rate in RATES:
         yield f"{rate:.0%}", [simulated(s, rate, v, rng) for s, v, rng in scripts(args.texts, args.rounds, args.seed)]
-    if args.model:
+    if args.whisper:
         found = []
         for k, (voice, speed) in enumerate(VOICES):
             for n, (what, _, rng) in enumerate(scripts(args.texts, 1, args.seed + 1 + k)):
                 place = None if args.cache is None else Path(args.cache) / f"{args.texts}-{args.seed}-{k}-{n}.json"
-                found.append(recorded(what, voice, speed, args.model, place, rng))
+                found.append(recorded(what, voice, speed, args.whisper, place, rng))
         yield "espeak-ng, words alone", [case._replace(pauses=None) for case in found]
         yield "espeak-ng, with the recording", found
 
@@ -277,7 +277,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--texts", choices=TEXTS, default="held-out")
-    parser.add_argument("--model")
+    parser.add_argument("--whisper")
     parser.add_argument("--cache")
     args = parser.parse_args()
     print(f"{args.texts}: {', '.join(TEXTS[args.texts])}; {args.rounds} rounds, seed {args.seed}")

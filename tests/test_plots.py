@@ -166,6 +166,15 @@ def test_occurrences_are_blue_bands_and_orange_where_x_are_dropped(axes, plot):
     assert len(axes.lines) == 1
 
 
+def test_columns_of_a_searched_frame_have_colors_and_names(axes, plot):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    frame = pandas.DataFrame({"ax": [9.0, 1, 2, 9], "ay": [0.0, 5, 5, 0]})
+    found = dropdtw.find(frame[1:3], frame, 1, drop_x=0.5)
+    plot.occurrences(frame, found, ax=axes)
+    assert len({line.get_color() for line in axes.lines}) == 2
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["ax", "ay", "occurrence"]
+
+
 def test_signals_of_many_features_or_elements_are_drawn_with_few_points(axes, plot):
     rng = np.random.default_rng(0)
     plot.occurrences(rng.normal(size=(50, 9)), [], ax=axes)

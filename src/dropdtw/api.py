@@ -397,7 +397,7 @@ def alignments(
     >>> [[a.cost for a in row] for row in found]
     [[0.0, 2.0], [2.0, 0.0]]
     >>> found[0][1].dropped_z.nonzero()[0]
-    array([3, 4])
+    array([2, 4])
     """
     aligner = aligner_of(alignments, drop_x, drop_z, options)
     return aligner.alignments(Zs, Xs, fps=fps, n_jobs=n_jobs, progress=progress, executor=executor)

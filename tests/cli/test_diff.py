@@ -29,6 +29,7 @@ def folder(tmp_path, monkeypatch):
     other = [c._replace(text=" ".join(rng.choice(WORDS, 8))) for c in a]
     for name, cues in (("a", a), ("b", b), ("other", other)):
         (tmp_path / f"{name}.srt").write_text(subrip(cues))
+        (tmp_path / f"{name}.md").write_text("\n".join(c.text for c in cues))
         (tmp_path / f"{name}.txt").write_text("\n".join(c.text for c in cues))
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -94,6 +95,20 @@ def test_force_writes_what_is_doubtful(folder):
     assert (folder / "moved.srt").read_text().count("-->") == 6
 
 
+def test_at_another_speed_no_confidence_is_shown_without_the_option(folder):
+    cues = read_subtitles((folder / "a.srt").read_text())
+    (folder / "slow.srt").write_text(subrip([c._replace(start=1.04 * c.start, stop=1.04 * c.stop) for c in cues]))
+    done = run("diff", "a.srt", "slow.srt", "--min", "3")
+    assert "compare them with speed=True (--speed)" in done.stderr
+    assert "?" in done.stdout
+    assert "100%" not in done.stdout.splitlines()[1]
+    assert "?" not in run("diff", "a.srt", "slow.srt", "--min", "3", "--speed").stdout
+
+
+def test_markdown_is_a_text(folder):
+    assert run("diff", "a.md", "b.txt", "-f", "json").stdout == run("diff", "a.txt", "b.txt", "-f", "json").stdout
+
+
 def test_unrelated_texts_are_said_to_be_so(folder):
     done = run("diff", "a.srt", "other.srt")
     assert "these have nothing in common" in done.stderr
@@ -104,6 +119,7 @@ def test_unrelated_texts_are_said_to_be_so(folder):
     ("arguments", "said"),
     [
         (["diff", "a.srt", "b.npy"], "A is a text (a.srt) and B is a sequence (b.npy); give two of the same kind"),
+        (["diff", "a.md", "b.srt"], "one text has times and the other has none"),
         (["diff", "a.srt", "b.txt"], "one text has times and the other has none"),
         (["diff", "a.srt", "b.srt", "--format", "xls"], "--format is 'xls'; choose one of json"),
         (["diff", "a.srt", "b.srt", "--out", "e.doc"], "whose extension is not a known format; use .json, .csv"),
@@ -203,11 +219,24 @@ def test_subtitles_move_by_the_sound_of_both_versions(recordings):
     cues = [Sentence(t, t + 2, f"cue {t}") for t in (1, 10, 16, 25, 28, 36, 41)]
     Path("a.srt").write_text(subrip(cues))
     done = run("retime", "a.srt", "--from", "a.ogg", "--to", "the b.ogg", "--out", "b.srt")
-    assert "5 of 7 cues moved, 2 left out, confidence 100%" in done.stderr
+    assert "5 of 7 cues moved, 2 left out; the versions match with confidence 100%" in done.stderr
     assert "left out 0:10.000: cue 10" in done.stderr
     moved = read_subtitles(Path("b.srt").read_text())
     assert [c.text for c in moved] == ["cue 1", "cue 16", "cue 25", "cue 28", "cue 41"]
     assert [c.start for c in moved] == pytest.approx([1, 10, 19, 30.5, 38.5], abs=0.03)
+
+
+def test_subtitles_that_outlast_their_recording_are_not_moved(recordings, monkeypatch, capsys):
+    cues = [Sentence(t, t + 2, f"cue {t}") for t in (1, 16, 28, 41, 44.5, 63)]  # A lasts 46 s
+    arguments = ["retime", "a.srt", "--from", "a.ogg", "--to", "the b.ogg", "--out", "b.srt"]
+    Path("a.srt").write_text(subrip(cues))
+    code, _, err = call(monkeypatch, capsys, *arguments)
+    assert code == 1
+    assert "SUBS runs to 1:05, but --from lasts 0:46; are they for another version?" in err
+    assert not Path("b.srt").exists()
+    run(*arguments, "--force")
+    Path("a.srt").write_text(subrip(cues[:-1]))  # half a second may lie past the end
+    assert "runs to" not in run(*arguments).stderr
 
 
 def test_subtitles_are_not_moved_by_recordings_that_are_strangers(recordings, monkeypatch, capsys):

@@ -33,6 +33,7 @@ def folder(tmp_path, monkeypatch):
     beeps(tmp_path / "tea.wav")
     (tmp_path / "other.txt").write_text("Knead the dough. Let it rest for an hour. Bake it until the crust is brown.")
     (tmp_path / "talk.srt").write_text("1\n00:00:01,000 --> 00:00:02,000\nHello\n")
+    (tmp_path / "empty.json").write_text("\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -95,17 +96,55 @@ def test_a_text_that_is_not_read_is_said_plainly(folder, monkeypatch, capsys):
     assert not (folder / "a.srt").exists()
 
 
+@pytest.mark.parametrize("kind", ["srt", "vtt", "json"])
+def test_no_empty_subtitles_are_written(folder, monkeypatch, capsys, kind):
+    code, _, err = call(monkeypatch, capsys, "sync", "other.txt", "tea.json", "--out", f"a.{kind}")
+    assert code == (kind != "json")
+    assert (folder / f"a.{kind}").exists() == (kind == "json")
+    assert err.startswith("dropdtw: no sentence is read")
+
+
+def test_words_that_outlast_the_recording_are_not_moved_to_its_pauses(folder):
+    pytest.importorskip("av")
+    data = json.loads((folder / "tea.json").read_text())
+    for segment in data["segments"]:
+        for part in (segment, *segment["words"]):
+            part["start"] += 10.1
+            part["end"] += 10.1
+    (folder / "late.json").write_text(json.dumps(data))
+    done = run("sync", "tea.md", "tea.wav", "--words", "late.json", "-f", "json")
+    assert "the words run to 0:48, but tea.wav lasts 0:40; check that they belong together" in done.stderr
+    assert done.stdout == run("sync", "tea.md", "late.json", "-f", "json").stdout
+    assert "belong" not in run("sync", "tea.md", "tea.wav", "--words", "tea.json", "-f", "json").stderr
+
+
+def test_segments_without_words_are_estimated_as_subtitles_are(folder):
+    data = json.loads((folder / "tea.json").read_text())
+    for segment in data["segments"]:
+        segment["text"] = " ".join(word["word"] for word in segment.pop("words"))
+    (folder / "plain.json").write_text(json.dumps(data))
+    done = run("sync", "tea.md", "plain.json")
+    assert "7 of 8 sentences are read" in done.stdout
+    assert "the file has no times of single words; they are estimated within each cue" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["tea.md", "tea.mp3", "--words", "tea.json"], "FFmpeg cannot read 'tea.mp3' as sound or video"),
-        (["tea.md", "tea.mp3"], "what is said in tea.mp3 is not known yet; give --model FOLDER"),
+        (["tea.md", "tea.mp3"], "what is said in tea.mp3 is not known yet; give --whisper FOLDER"),
         (["tea.mp3", "tea.md"], "tea.mp3 is a recording, not a text; give TEXT first"),
         (["talk.srt", "tea.md"], "talk.srt: it looks like subtitles, not like a text"),
+        (["tea.json", "tea.md"], "tea.json: it looks like a transcript, not like a text; give TEXT first"),
+        (["tea.md", "empty.json"], "empty.json is empty"),
+        (["tea.md", "tea.wav", "--words", "tea.wav"], "whisper tea.wav --word_timestamps True --output_format json"),
         (["tea.md", "other.txt"], "other.txt: line 1 is"),
         (["tea.md", "tea.json", "--words", "tea.json"], "with --words, give audio or video"),
-        (["tea.md", "tea.mp3", "--words", "tea.json", "--model", "m"], "--words and --model both say what is heard"),
-        (["tea.md", "tea.mp3", "--model", "none"], "the model is 'none', which is not a folder"),
+        (
+            ["tea.md", "tea.mp3", "--words", "tea.json", "--whisper", "m"],
+            "--words and --whisper both say what is heard",
+        ),
+        (["tea.md", "tea.mp3", "--whisper", "none"], "the model is 'none', which is not a folder"),
         (["tea.md", "gone.mp3", "--words", "tea.json"], "there is no file gone.mp3"),
         (["tea.md", "tea.json", "--out", "a.docx"], "whose extension is not a known format"),
         (["tea.md", "tea.json", "--format", "docx"], "--format is 'docx'; choose one of"),

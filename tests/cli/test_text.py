@@ -42,6 +42,15 @@ def test_letters_of_fasta_files(call):
     assert found.pairs.tolist() == expected.pairs.tolist()
 
 
+@pytest.mark.parametrize(("name", "content"), [
+    ("b.srt", "1\n00:00:01,000 --> 00:00:02,000\nthe <i>cat</i> sat\n\n2\n00:00:02,000 --> 00:00:03,000\ndown on a mat\n"),
+    ("b.json", '{"text": "…", "segments": [{"start": 0, "end": 2, "text": " the cat sat down on a mat"}]}'),
+])  # fmt: skip
+def test_subtitles_are_read_as_what_is_said(call, tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    assert call("--text", "a.txt", name)[1] == call("--text", "a.txt", "b.txt")[1]
+
+
 def test_options_of_your_own_replace_the_edit_distance(call):
     code, out, _ = call("--text", "a.txt", "b.txt", "--method", "lcss", "--threshold", "0")
     assert code == 0

@@ -137,6 +137,7 @@ def identical(a, b):
     return all(np.array_equal(one, other) for one, other in zip(a[:5], b[:5], strict=True))
 
 
+@pytest.mark.filterwarnings("ignore:any_order.* leaves nothing free")
 @every_reducer
 @pytest.mark.parametrize("name", LISTS)
 def test_a_list_given_as_an_order_is_no_order_to_the_last_bit(name, reducer, executor):

@@ -137,3 +137,8 @@ def test_networkx_graphs_are_partial_orders():
     networkx = pytest.importorskip("networkx")
     graph = networkx.DiGraph([(0, 2), (1, 2)])
     assert orders.from_networkx(graph) == orders.before(3, [(0, 2), (1, 2)])
+
+
+def test_any_order_of_one_list_warns_that_it_is_a_list():
+    with pytest.warns(UserWarning, match=r"any_order\(\[0, 1, 2\]\) leaves nothing free.* or any_order\(\*notes\)"):
+        assert orders.any_order(range(3)) == orders.as_order([0, 1, 2])

@@ -150,3 +150,12 @@ def test_an_alignment_gives_the_posterior_of_its_problem(recording):
     np.testing.assert_array_equal(a.posterior(0.2).match, p.match)
     with pytest.raises(ValueError, match="came without its costs"):
         dropdtw.Alignment.from_dict(a.to_dict()).posterior()
+
+
+@pytest.mark.parametrize(
+    ("how", "remedy"), [({}, "pass many_to_one=True"), ({"method": "steps"}, "give drop_z, or use")]
+)
+def test_the_remedy_for_too_many_steps_is_one_that_works(how, remedy):
+    """`method="steps"` forbids that an x matches several z, so allowing it again would change nothing."""
+    with pytest.raises(ValueError, match=f"cannot each have an x of their own; {remedy}"):
+        dropdtw.solve(np.ones((5, 3)), 0.5, **{"many_to_one": False, **how})

@@ -57,6 +57,14 @@ def test_words_within_a_cue_share_its_time():
     assert found == ((SpokenWord(1.0, 2.5, "abc"), SpokenWord(2.5, 3.0, "d")), True)
 
 
+@pytest.mark.parametrize("form", ['{{"segments": {}}}', "{}"])
+def test_words_within_a_segment_share_its_time(form):
+    segments = [{"start": 1, "end": 3, "text": " abc – d"}, {"start": 4, "stop": 5, "text": "e"}]
+    found = read_transcript(form.format(json.dumps(segments)))
+    assert found == ((SpokenWord(1.0, 2.5, "abc"), SpokenWord(2.5, 3.0, "d"), SpokenWord(4.0, 5.0, "e")), True)
+    assert not read_transcript(form.format(json.dumps(segments[1:]))).estimated
+
+
 def test_words_without_times_lie_between_their_neighbors():
     words = [{"word": "in", "start": 1.0, "end": 1.2}, {"word": "1984"}, {"word": "it", "start": 2.0, "end": 2.1}]
     found = read_transcript(json.dumps({"segments": [{"words": words}]})).words
@@ -73,7 +81,7 @@ def test_no_words_are_no_error():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"segments": [{"start": 0, "end": 1, "text": "hi"}]}', "run whisper with --word_timestamps True"),
+        ('{"segments": [{"start": 0, "text": "hi"}]}', "entry 0 of the timed JSON"),
         ('{"segments": [{"words": [{"word": "hi"}]}]}', "no word has a time"),
         ('{"segments": [{"words": [{"word": "hi", "start": 2, "end": 1}]}]}', "stops at 1.000 s, before it starts"),
         ('{"segments": [{"words": [{"word": "hi", "start": "x", "end": 1}]}]}', "could not convert"),

@@ -104,8 +104,14 @@ INPUT = {
     ),
     "ids in part": case(lambda: LOSS(Z, X, ids=torch.ones(2, 3)), "dtype torch.float32", "one whole number per z_i"),
     "ids of other lengths": case(
-        lambda: LOSS([Z[0], Z[0, :2]], X, ids=[[1, 2], [1, 2, 3]]), "ids has rows of (2,), (3,)", "a list of one row"
+        lambda: LOSS([Z[0], Z[0, :2]], X, ids=[[1, 2], [1, 2, 3]]),
+        "ids has rows of (2,) (torch.int64), (3,)",
+        "a list of one row",
     ),
+    "ids of words": case(
+        lambda: LOSS(Z, X, ids=[["a", "b"], ["a", "c"]]), "ids has values that are no numbers", "first"
+    ),
+    "ids, not whole": case(lambda: LOSS(Z, X, ids=[[0.0] * 3] * 2), "ids has rows of (3,) (torch.float32)", "whole"),
     "no ids": case(lambda: LOSS(Z, X, ids=[]), "ids has rows of nothing", "one row per item"),
 }
 
@@ -135,7 +141,9 @@ OPTIONS = {
         lambda: dt.DropDTWLoss(dropdtw.Aligner(0.3, missing="drop")), "missing is 'drop', which losses", "x_mask="
     ),
     "LearnedDrop alone": case(
-        lambda: dropdtw.align([0.0], [1.0], dt.LearnedDrop(1)), "a LearnedDrop needs both sequences", "use loss.align"
+        lambda: dropdtw.align([0.0], [1.0], dt.LearnedDrop(1)),
+        "a LearnedDrop is a network on both sequences",
+        "use loss.align",
     ),
     "parametrized": case(
         lambda: register_parametrization(dt.DropDTWLoss(open_x=Parameter(torch.ones(()))), "open_x", Softplus()).align(
@@ -361,7 +369,9 @@ WRONG = {
         lambda: dt.D3TWLoss()(Z, X, wrong=Z[..., :3]), "wrong has 3 features and X has 4", "both need the same number"
     ),
     "wrong ids": case(
-        lambda: dt.MarginLoss(LOSS)(Z, X, wrong=Z, wrong_ids=[[1]]), "wrong_ids has rows of (1,)", "one whole number"
+        lambda: dt.MarginLoss(LOSS)(Z, X, wrong=Z, wrong_ids=[[1]]),
+        "wrong_ids has rows of (1,) (torch.int64)",
+        "one whole number",
     ),
     "wrong lengths": case(
         lambda: dt.MarginLoss(LOSS)(Z, X, wrong=Z, wrong_lengths=[9, 9]),

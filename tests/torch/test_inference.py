@@ -253,7 +253,7 @@ def test_the_aligner_of_a_loss_has_its_present_values():
     aligner = dt.DropDTWLoss(network).aligner
     assert aligner.drop_x is network
     assert next(name for name, _ in dt.DropDTWLoss(aligner).named_parameters()).startswith("drop_x.network")
-    with pytest.raises(ValueError, match=r"needs both sequences; use loss\.align"):
+    with pytest.raises(ValueError, match=r"which an Aligner cannot run; use loss\.align"):
         aligner.align(*items(*batch())[0])
 
 

@@ -15,6 +15,8 @@ from dropdtw.problem.options import SequenceOptions
 if TYPE_CHECKING:
     from dropdtw.results.alignment import Alignment
 
+SPOKEN = (".srt", ".vtt", ".sbv", ".json")
+"""Extensions of subtitles and transcripts, which --text and --letters read without numbers and times."""
 SHOWN = 20
 """Maximum number of segments listed on screen."""
 
@@ -38,7 +40,10 @@ def align(
     time: options.Time = None,
     missing: options.Missing = None,
     text: Annotated[
-        bool, typer.Option("--text", help="Z and X are texts: align their words, and print one text above the other.")
+        bool,
+        typer.Option(
+            "--text", help="Z and X are texts or subtitles: align their words, and print one text above the other."
+        ),
     ] = False,
     letters: Annotated[
         bool, typer.Option("--letters", help="Align the letters of two texts, without white space, instead of words.")
@@ -82,7 +87,7 @@ def align(
     if symbols := text or letters:
         if given := [name for name, value in {"header": header, "fps": fps, "time": time}.items() if value is not None]:
             raise ValueError(f"--{given[0]} is for sequences of numbers; leave it out, or leave out --text")
-        (Z, X), times = [formats.read_symbols(place, letters=letters) for place in (z, x)], None
+        (Z, X), times = [_symbols(place, letters) for place in (z, x)], None
     else:
         Z, X, times = formats.read_pair(z, x, header=header, time=time, **options.holes(missing))
     steps = None if order is None else options.order_of(order, len(Z))
@@ -117,6 +122,17 @@ def align(
         print(a.text(width=max(NARROWEST, get_terminal_size().columns)))
     elif out != "-":
         _show(a)
+
+
+def _symbols(place: str, letters: bool) -> list[str]:
+    """The words or letters of a file: a text, or subtitles and transcripts, of which only what is said counts."""
+    from dropdtw.files import formats
+    from dropdtw.text.subtitles import read_subtitles
+
+    if not place.lower().endswith(SPOKEN):
+        return formats.read_symbols(place, letters=letters)
+    words = " ".join(cue.text for cue in options.parsed(place, read_subtitles, "subtitles")).split()
+    return list("".join(words)) if letters else words
 
 
 def _show(a: Alignment) -> None:

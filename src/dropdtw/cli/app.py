@@ -51,7 +51,6 @@ _add(
 _add(sync.sync, "dropdtw sync book.md book.mp3 --words book.json --out book.html")
 _add(diff.diff, "dropdtw diff monday.mp3 tuesday.mp3 --out edits.html")
 _add(retime.retime, "dropdtw retime talk.srt --from talk.mp4 --to edited.mp4 --out edited.srt")
-_add(sync.sync, "dropdtw sync book.md book.mp3 --words book.json --out book.html")
 _add(
     align.align,
     "dropdtw align steps.npy frames.npy --drop-x percentile:30 --fps 25 --out a.json --plot a.png",

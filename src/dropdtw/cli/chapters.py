@@ -120,6 +120,7 @@ def chapters(
     from dropdtw.files.texts import is_recording
     from dropdtw.orders.blocks import read_blocks
     from dropdtw.text.chapters import youtube_chapters
+    from dropdtw.text.page import REMOTE
 
     kind = options.format_of(form, out, {f".{name}": name for name in text.FORMATS}, text.FORMATS)
     options.refuse_one_stream(STEPS=steps, TALK=talk, _order=order)
@@ -157,6 +158,9 @@ def chapters(
         name = _title(talk) if title is None else title
         where = "" if recording is None else options.address_of(recording, out, "--recording")
         screen.write(out or "-", text.write_chapters(found, kind, said, intro=intro, title=name, recording=where))
+    if recording is not None and kind == "html" and timed and not recording.startswith(REMOTE):
+        if (doubt := options.outlasting("the subtitles", [(s.start, s.stop) for s in said], recording)) is not None:
+            screen.note(doubt)
     if kind == "youtube":
         for remark in youtube_chapters(found, said, intro)[1]:
             screen.note(remark)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from dropdtw.media.timeline import Recording
     from dropdtw.media.words import Words
 
-TEXTS = (".srt", ".vtt", ".sbv", ".txt")
+UNTIMED = (".txt", ".md")
+"""File extensions of texts without times."""
+TEXTS = (".srt", ".vtt", ".sbv", *UNTIMED)
 """File extensions of texts; other files are sequences (`formats.READERS`) or recordings."""
 
 Speed = Annotated[bool, typer.Option("--speed", help="Allow for slightly different speeds, or slow drift.")]
@@ -26,7 +28,7 @@ def diff(
         str,
         typer.Argument(
             metavar="A",
-            help="A recording (audio, or video with sound), subtitles or a transcript (.srt, .vtt, .sbv, .txt), or a "
+            help="A recording (audio, or video with sound), subtitles or a transcript (.srt, .vtt, .sbv, .txt, .md), or a "
             "sequence of features (.npy, .csv …).",
         ),
     ],
@@ -55,7 +57,8 @@ def diff(
 
     A moved passage shows as removed in one place and inserted in another. --speed adds a column: seconds of A per
     second of B. --format audacity writes labels for B. otio and fcpxml write a timeline for video editors, with what
-    both share side by side. ffmpeg (a filter) and edl cut B to what both share, or A if only A has extras.
+    both share side by side. edl and ffmpeg (a filter) keep only what both share. They cut B; if only A has extras,
+    they cut A.
     """
     from dropdtw.media.edits import clock
     from dropdtw.media.output import CUTTING, TIMELINES, Setting, table, write_edits
@@ -71,6 +74,8 @@ def diff(
     setting = Setting((_recording(a, form in TIMELINES), _recording(b, form in TIMELINES)), timed)
     if form is not None:
         screen.write(out or "-", write_edits(edits, form, setting))
+    for text in edits.notes:
+        screen.note(text)
     if edits.segments and (form is None or out not in (None, "-")):
         screen.table(*table(edits, timed=timed))
         print(f"{edits.common:.0%} of the shorter file also occurs in the other")
@@ -95,8 +100,6 @@ def diff(
         maps = "-map '[v]' -map '[a]' shorter.mp4" if video else "-map '[a]' shorter.mp3"
         place = quote((a, b)[side])
         screen.note(f'to cut: ffmpeg -i {place} -filter_complex "$(cat {quote(out or "FILE")})" {maps}')
-    for text in edits.notes:
-        screen.note(text)
 
 
 def _one_kind(a: str, b: str) -> str:
@@ -131,7 +134,7 @@ def _recording(place: str, timeline: bool) -> Recording:
 def has_times(place: str, fps: float | None = None) -> bool:
     """Whether positions in such a file are seconds; otherwise words or elements are counted."""
     kind = kind_of(place)
-    return kind == "a recording" or fps is not None or (kind == "a text" and Path(place).suffix.lower() != ".txt")
+    return kind == "a recording" or fps is not None or (kind == "a text" and Path(place).suffix.lower() not in UNTIMED)
 
 
 def kind_of(place: str) -> str:
@@ -166,6 +169,6 @@ def _words(place: str) -> Words:
     from dropdtw.media.words import Words
     from dropdtw.text import read_subtitles
 
-    if Path(place).suffix.lower() == ".txt":
+    if Path(place).suffix.lower() in UNTIMED:
         return options.parsed(place, Words.of_text, "a transcript")
     return options.parsed(place, lambda text: Words.of_cues(read_subtitles(text)), "subtitles")

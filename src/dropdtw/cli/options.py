@@ -179,6 +179,8 @@ def parsed(place: str, parse: Callable[[str], T], holding: str) -> T:
 
     content, shown = formats.content_of(place, holding)
     text = texts.decoded(content, shown)
+    if not text.strip("\ufeff \t\r\n"):
+        raise ValueError(f"{shown} is empty; give a file with {holding}")
     try:
         return parse(text)
     except ValueError as error:
@@ -293,6 +295,27 @@ def address_of(recording: str, out: str | None, name: str) -> str:
         return quote(Path(os.path.relpath(path.resolve(), Path(out).resolve().parent)).as_posix())
     except ValueError:  # on another drive
         return path.resolve().as_uri()
+
+
+def outlasting(what: str, times: Sequence[tuple[float, float]], recording: str) -> str | None:
+    """A note if what is said begins more than a second after the end of the recording; else None.
+
+    what : its name in the note.   times : when each part of it begins and ends.
+    recording : its file. If its length is not known, for want of an extra or because it cannot be read: None.
+    """
+    from dropdtw.media.sound import duration
+    from dropdtw.text.labels import clock
+
+    try:
+        length = duration(recording)
+    except ImportError:
+        return None
+    if length is None or not times or max(start for start, _ in times) <= length + 1:
+        return None
+    return (
+        f"{what} run to {clock(max(stop for _, stop in times))}, but {recording} lasts {clock(length)}; check that "
+        "they belong together"
+    )
 
 
 def _regular(name: str, stream: Any) -> os.stat_result | None:

@@ -53,8 +53,9 @@ def retime(
     edits = _edits(file, source, target, speed)
     found = move(file, edits)
     _say(found, file)
-    if found.doubts and not force:
-        for doubt in found.doubts:
+    doubts = [*_outlasting(file, edits, source), *found.doubts]
+    if doubts and not force:
+        for doubt in doubts:
             screen.note(doubt)
         screen.note("nothing was written; --force writes the file anyway")
         raise typer.Exit(1)
@@ -91,13 +92,26 @@ def _edits(file: CueFile, source: str | None, target: str, speed: bool) -> Edits
     return compare(source, target, 1.0, speed)
 
 
+def _outlasting(file: CueFile, edits: Edits, source: str | None) -> list[str]:
+    """A doubt if more than a second of cues lies past the end of the recording that they are said to fit."""
+    from dropdtw.text.labels import clock
+
+    if source is None or kind_of(source) != "a recording":  # subtitles end with their last word
+        return []
+    end = edits.durations[0]
+    if sum(max(0.0, cue.stop - max(cue.start, end)) for cue in file.cues) <= 1:
+        return []
+    last = max(cue.stop for cue in file.cues)
+    return [f"SUBS runs to {clock(last)}, but --from lasts {clock(end)}; are they for another version?"]
+
+
 def _say(found: Retimed, file: CueFile) -> None:
     """Print how many cues moved, and which were left out."""
     from dropdtw.media.edits import clock
 
     kept = len(found.times) - len(found.removed)
     counts = f"{kept} of {len(found.times)} cues moved, {len(found.removed)} left out"
-    screen.note(f"{counts}, confidence {found.confidence:.0%}")
+    screen.note(f"{counts}; the versions match with confidence {found.confidence:.0%}")
     for k in found.removed[:SHOWN]:
         cue = file.cues[k]
         screen.note(f"left out {clock(cue.start)}: {' '.join(file.text_of(cue).split())[:70]}")

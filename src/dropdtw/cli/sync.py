@@ -23,7 +23,7 @@ def sync(
         str,
         typer.Argument(
             metavar="RECORDING",
-            help="A recording of it, with --words or --model. Or only the words that a recognizer heard, as for "
+            help="A recording of it, with --words or --whisper. Or only the words that a recognizer heard, as for "
             "--words.",
         ),
     ],
@@ -37,17 +37,16 @@ def sync(
             ".vtt, .srt or .ctm.",
         ),
     ] = None,
-    model: Annotated[
+    whisper: Annotated[
         str | None,
         typer.Option(
-            "--model",
-            "-m",
+            "--whisper",
             metavar="FOLDER",
             help="Transcribe the recording with the faster-whisper model in this folder. Nothing is downloaded.",
         ),
     ] = None,
     language: Annotated[
-        str | None, typer.Option(metavar="CODE", help="For --model: the language, such as en. Default: detected.")
+        str | None, typer.Option(metavar="CODE", help="For --whisper: the language, such as en. Default: detected.")
     ] = None,
     form: Annotated[
         str | None,
@@ -79,66 +78,93 @@ def sync(
     options.refuse_one_stream(TEXT=text, RECORDING=recording, _words=words)
     options.refuse_overwriting({"--out": None if out == "-" else out}, (text, recording, words))
     written = options.parsed(text, _plain, "a text")
-    heard = _heard(recording, sound, words, model, language)
+    heard = _heard(recording, sound, words, whisper, language)
     if not heard.words:
         screen.note("no word was heard in the recording, so nothing is timed")
         raise typer.Exit(1)
-    found = speech.sync(written, heard.words, pauses=_pauses(sound))
+    found = speech.sync(written, heard.words, pauses=_pauses(sound, heard))
     if heard.estimated:
         screen.note("the file has no times of single words; they are estimated within each cue")
+    read, total = len(found.sentences) - len(found.unread), len(found.sentences)
+    if few := 2 * read < total:
+        missing = f"only {read} of {total} sentences are read" if read else "no sentence is read, so nothing is timed"
+        screen.note(f"{missing}; check that TEXT and RECORDING belong together")
+    if not read and kind in ("srt", "vtt"):
+        screen.note(f"nothing was written, because {kind} would be empty")
+        raise typer.Exit(1)
     if kind is not None:
         screen.write(out or "-", speech.write_reading(found, kind, _page(text, written, sound, out)))
     if kind is None or out not in (None, "-"):
         _show(found)
-    read, total = len(found.sentences) - len(found.unread), len(found.sentences)
-    if 2 * read < total:
-        missing = f"only {read} of {total} sentences are read" if read else "no sentence is read, so nothing is timed"
-        screen.note(f"{missing}; check that TEXT and RECORDING belong together")
-        if strict:
-            raise typer.Exit(1)
+    if few and strict:
+        raise typer.Exit(1)
 
 
 def _plain(text: str) -> str:
     if "-->" in text:
         raise ValueError("it looks like subtitles, not like a text; give TEXT first, then RECORDING")
+    if text.lstrip("\ufeff \n\r\t")[:1] in ("{", "[") and _is_json(text):
+        raise ValueError("it looks like a transcript, not like a text; give TEXT first, then RECORDING")
     return text
 
 
-def _heard(recording: str, sound: str | None, words: str | None, model: str | None, language: str | None) -> Transcript:
+def _is_json(text: str) -> bool:
+    from dropdtw.files import jsons
+
+    try:
+        jsons.loads(text.lstrip("\ufeff"))
+    except ValueError:
+        return False
+    return True
+
+
+def _heard(
+    recording: str, sound: str | None, words: str | None, whisper: str | None, language: str | None
+) -> Transcript:
     """The words of the recording, from a file or from a recognizer."""
+    from dropdtw.files.texts import is_recording
     from dropdtw.speech import read_transcript, transcribe
 
-    if words is not None and model is not None:
-        raise ValueError("--words and --model both say what is heard; give only one of them")
+    if words is not None and whisper is not None:
+        raise ValueError("--words and --whisper both say what is heard; give only one of them")
     if sound is None:
-        if words is not None or model is not None:
-            option = "--words" if words is not None else "--model"
+        if words is not None or whisper is not None:
+            option = "--words" if words is not None else "--whisper"
             raise ValueError(f"RECORDING is {recording}, which is no recording; with {option}, give audio or video")
         return options.parsed(recording, read_transcript, "words with times")
     if not Path(sound).exists():
         raise FileNotFoundError(f"there is no file {sound}")
+    if words is not None and is_recording(words):
+        raise ValueError(
+            f"--words is {words}, a recording; give the words in it, which whisper {words} --word_timestamps True "
+            "--output_format json writes"
+        )
     if words is not None:
         return options.parsed(words, read_transcript, "words with times")
-    if model is not None:
-        return transcribe(sound, model, language=language)
+    if whisper is not None:
+        return transcribe(sound, whisper, language=language)
     name = Path(sound).stem
     raise ValueError(
-        f"what is said in {sound} is not known yet; give --model FOLDER (a model for faster-whisper), or --words "
+        f"what is said in {sound} is not known yet; give --whisper FOLDER (a model for faster-whisper), or --words "
         f"{name}.json, which whisper {sound} --word_timestamps True --output_format json writes"
     )
 
 
-def _pauses(sound: str | None) -> Array | None:
-    """The pauses of the recording; None if there is none, or if it cannot be heard without an extra."""
+def _pauses(sound: str | None, heard: Transcript) -> Array | None:
+    """The pauses of the recording; None if there is none, if its words are not these, or if an extra is missing."""
     from dropdtw.media import pauses
 
     if sound is None:
         return None
     try:
-        return pauses(sound)
+        found = pauses(sound)
     except ImportError as error:
         screen.note(f"times are those of the words alone: {error}")
         return None
+    if (doubt := options.outlasting("the words", [(w.start, w.stop) for w in heard.words], sound)) is not None:
+        screen.note(doubt)
+        return None
+    return found
 
 
 def _page(text: str, written: str, sound: str | None, out: str | None) -> Page:

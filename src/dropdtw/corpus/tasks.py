@@ -66,7 +66,9 @@ class Localize:
 
     name = "localize"
 
-    def __init__(self, steps: npt.ArrayLike | None, data: Corpus, spec: Spec, device: str, fps: float | None) -> None:
+    def __init__(
+        self, steps: npt.ArrayLike | None, data: Corpus, spec: Spec, device: str, fps: float | None = None
+    ) -> None:
         self.data, self.spec, self.device, self.fps = data, spec, device, fps
         self.Z = None if steps is None else as_values(steps, "steps")
         self.inputs = (data,)

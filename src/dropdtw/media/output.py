@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from dropdtw.media import timeline
-from dropdtw.media.edits import NAMES, Edits, clock, span
+from dropdtw.media.edits import NAMES, OTHER_SPEED, Edits, clock, span
 from dropdtw.media.page import page
 from dropdtw.media.timeline import Recording
 
@@ -112,9 +112,13 @@ TABLE: Final = ("", ">from A", ">to A", ">from B", ">to B", ">lasts", ">confiden
 
 
 def table(edits: Edits, *, timed: bool = True) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows for a terminal, with `speed` if speeds were compared. Without times, positions are numbers."""
+    """Columns and rows for a terminal, with `speed` if speeds were compared. Without times, positions are numbers.
+
+    If a note says that speeds differ, times are doubtful, so the confidence is a question mark.
+    """
     said = clock if timed else lambda t: f"{t:g}"
     speeds = any(s.speed is not None for s in edits.segments)
+    doubtful = any(OTHER_SPEED in note for note in edits.notes)
     rows = []
     for s in edits.segments:
         places = [said(t) for side in (s.a, s.b) for t in side or ()]
@@ -122,6 +126,6 @@ def table(edits: Edits, *, timed: bool = True) -> tuple[list[str], list[list[str
             places = ["", "", *places]
         elif s.b is None:
             places = [*places, "", ""]
-        row = [NAMES[s.kind], *places, said(s.duration), f"{s.confidence:.0%}"]
+        row = [NAMES[s.kind], *places, said(s.duration), "?" if doubtful else f"{s.confidence:.0%}"]
         rows.append([*row, "" if s.speed is None else f"{s.speed:.4f}"] if speeds else row)
     return [*TABLE, *([">speed"] if speeds else [])], rows

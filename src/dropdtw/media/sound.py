@@ -188,6 +188,24 @@ def _wav_seconds(path: Path) -> float | None:
     return None
 
 
+def duration(path: str | os.PathLike[str]) -> float | None:
+    """The seconds of sound in a file, without decoding it; None if FFmpeg cannot read it."""
+    av = load_av()
+    try:
+        with av.open(f"file:{os.fspath(path)}") as container:
+            stream = container.streams.best("audio")
+            if stream is None:
+                return None
+            stated = _wav_seconds(Path(path)) or _announced(av, container, stream)
+            if stated is not None:
+                return stated
+            packets = [p for p in container.demux(stream) if p.pts is not None]
+            ends = [float((p.pts + (p.duration or 0)) * p.time_base) for p in packets]
+            return max(ends) - (container.start_time or 0) / av.time_base if ends else None
+    except (av.error.FFmpegError, OSError):
+        return None
+
+
 def frame_rate(path: str | os.PathLike[str]) -> Fraction | None:
     """The frames per second of a file's video track; None if it has none other than cover art."""
     with load_av().open(f"file:{os.fspath(path)}") as container:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Union
 import numpy as np
 
 from dropdtw.orders.durations import Duration, counted
+from dropdtw.problem.warn import warn
 
 if TYPE_CHECKING:
     from dropdtw.orders.graph import Graph
@@ -309,7 +310,7 @@ def any_order(*parts: OrderLike) -> Order:
     """
     listed = [as_order(part, "a part of any_order") for part in parts]
     if len(listed) == 1 and listed[0].kind == "list" and len(listed[0].parts) > 1:
-        raise ValueError(
+        warn(
             f"any_order({shown(listed[0])}) leaves nothing free, because a list is a fixed order; give its elements "
             "one by one, as in any_order(0, 1, 2) or any_order(*notes)"
         )

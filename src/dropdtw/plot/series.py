@@ -176,9 +176,11 @@ def occurrences(
     ax = ax or new_axes((9, 2.8))
     low, high = float(np.fmin.reduce(values, axis=None)), float(np.fmax.reduce(values, axis=None))  # fmin skips NaN
     if values.shape[1] <= CURVES:
-        for curve in values.T:
+        names = [str(name) for name in getattr(signal, "columns", ())]
+        colors = [SERIES[2]] if values.shape[1] == 1 else SERIES
+        for k, curve in enumerate(values.T):
             at, line = _envelope(curve)
-            ax.plot(at, line, color=SERIES[2], linewidth=0.8, zorder=2)
+            ax.plot(at, line, color=colors[k], linewidth=0.8, zorder=2, label=names[k] if names else None)
         ax.set_ylabel("value")
     else:
         few = values[:: max(1, len(values) // PIXELS)]
@@ -199,7 +201,8 @@ def occurrences(
     entries = {"occurrence": patch(facecolor=(MATCH, 0.22), linewidth=0)} if found else {}
     if any(o.alignment.dropped_x.any() for o in found):
         entries["dropped"] = patch(**hatched(DROPPED, 0.3))
-    titled(ax, title, entries)
+    named = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
+    titled(ax, title, named | entries)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     return ax

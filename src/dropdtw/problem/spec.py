@@ -345,7 +345,8 @@ LENGTHS: Final[dict[str | None, Callable[[int, int], int]]] = {
 
 def _remedy(entry: Method, option: str, drop: str) -> str:
     """What to do if a sequence has more elements than the other one, and each needs a partner of its own."""
-    if entry.one_to_one:
+    fixed = entry.moves is not None and not getattr(entry.allowed(Matching()), option)
+    if entry.one_to_one or fixed:
         return f"give {{{drop}}}, or use another method"
     return f"pass {{{option}=True}}" + (f", or give {{{drop}}}" if entry.takes_drops else "")
 

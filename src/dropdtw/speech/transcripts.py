@@ -14,7 +14,7 @@ from dropdtw.files import jsons
 from dropdtw.files.progress import Progress, reporter
 from dropdtw.problem.errors import described
 from dropdtw.text.cues import INNER, CueFile, in_order, seconds
-from dropdtw.text.subtitles import TAG
+from dropdtw.text.subtitles import TAG, read_subtitles
 
 FORMATS: Final = "JSON of Whisper or WhisperX with words, WebVTT or SubRip, or CTM"
 MARKED: Final = re.compile(r"<u>(.*?)</u>", re.S)
@@ -46,7 +46,9 @@ def read_transcript(text: str) -> Transcript:
     text : the content of a file: JSON of Whisper or WhisperX, WebVTT with times in its cues or a word in each, SubRip,
         or CTM. The format is recognized by the content.
 
-    Raises ValueError if it is none of these, if a time is invalid, or if JSON has no times of words.
+    If JSON has times of segments only, those of words are estimated, as for subtitles.
+
+    Raises ValueError if it is none of these, or if a time is invalid.
 
     >>> read_transcript("talk 1 0.50 0.25 hello 0.98").words
     (SpokenWord(start=0.5, stop=0.75, text='hello'),)
@@ -54,7 +56,7 @@ def read_transcript(text: str) -> Transcript:
     text = text.lstrip("\ufeff")
     estimated = False
     if text.lstrip()[:1] in ("{", "["):
-        found = list(_json(text))
+        found, estimated = _json(text)
     elif "-->" in text:
         found, estimated = _subtitles(text)
     else:
@@ -95,12 +97,22 @@ def _checked(word: SpokenWord) -> SpokenWord:
     return word
 
 
-def _json(text: str) -> Iterator[SpokenWord]:
+def _json(text: str) -> tuple[list[SpokenWord], bool]:
+    """The words of JSON, and whether their times are interpolated, because only segments have times."""
     try:
         data = jsons.loads(text)
     except ValueError as error:
         raise ValueError(f"it begins like JSON, but is not valid JSON ({error}); correct the file") from None
     entries = _entries(data)
+    if entries is not None:
+        return list(_told(entries)), False
+    cues = [(cue, [word for word in cue.text.split() if LETTER.search(word)]) for cue in read_subtitles(text)]
+    found = [word for cue, words in cues for word in _shared(words, cue.start, cue.stop)]
+    return found, any(len(words) > 1 for _, words in cues)
+
+
+def _told(entries: list[dict[str, Any]]) -> Iterator[SpokenWord]:
+    """The words of entries; those without a time share the time between their neighbors."""
     times = [_times(entry) for entry in entries]
     ends = {k: when for k, when in enumerate(times) if when is not None}
     known = list(ends)
@@ -117,8 +129,8 @@ def _json(text: str) -> Iterator[SpokenWord]:
         yield SpokenWord(*when, str(entry.get("word", entry.get("text", ""))).strip())
 
 
-def _entries(data: Any) -> list[dict[str, Any]]:
-    """The words of all segments. Raises ValueError if there are none."""
+def _entries(data: Any) -> list[dict[str, Any]] | None:
+    """The words of all segments; None if segments have only a text. Raises ValueError if there are no segments."""
     where = data.get("segments", data.get("words", data.get("word_segments"))) if isinstance(data, dict) else data
     if not isinstance(where, list) or not all(isinstance(part, dict) for part in where):
         raise ValueError(f"the JSON is {jsons.brief(data)}; give JSON of Whisper or WhisperX, with segments")
@@ -126,7 +138,7 @@ def _entries(data: Any) -> list[dict[str, Any]]:
     if where and all(part is None for part in parts):
         if all("word" in part for part in where):  # a plain list of words
             return where
-        raise ValueError("the JSON has no times of words; run whisper with --word_timestamps True")
+        return None
     found = [entry for part in parts for entry in part or ()]
     for entry in found:
         if not isinstance(entry, dict) or not ("word" in entry or "text" in entry):

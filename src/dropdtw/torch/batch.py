@@ -260,8 +260,11 @@ def _ids(ids: Any, Z: Tensor, lengths: Tensor | None, name: str) -> Tensor:
     if found is not None:
         arrived = f"has shape {tuple(found.shape)} and dtype {found.dtype}"
     else:
-        rows = [torch.as_tensor(row) for row in ids]
-        arrived = f"has rows of {', '.join(str(tuple(row.shape)) for row in rows) or 'nothing'}"
+        try:
+            rows = [torch.as_tensor(row) for row in ids]
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise ValueError(f"{name} has values that are no numbers ({error}); number the steps first") from None
+        arrived = f"has rows of {', '.join(f'{tuple(row.shape)} ({row.dtype})' for row in rows) or 'nothing'}"
         expected = [K] * B if lengths is None else lengths.tolist()
         fits = len(rows) == B and all(row.shape in ((n,), (K,)) for row, n in zip(rows, expected, strict=True))
         found = pad_sequence(rows, batch_first=True) if fits else torch.empty(0)

@@ -86,7 +86,9 @@ class LearnedDrop(nn.Module):
         Returns (B, N). Raises ValueError if the batch is invalid, or if d differs from `dim`.
         """
         if X is None:  # as a drop rule of NumPy functions, it would get the match costs alone
-            raise ValueError("a LearnedDrop needs both sequences; use loss.align of a loss that has it")
+            raise ValueError(
+                "a LearnedDrop is a network on both sequences, which an Aligner cannot run; use loss.align"
+            )
         p = pairs(Z, X, z_lengths, x_lengths)
         return torch.bmm(p.X, self.direction(p)[..., None]).squeeze(2)
 
