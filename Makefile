@@ -148,7 +148,8 @@ windows: setup
 # that touches each of them, or ARGS, for example ARGS=tests.
 COMPAT := $(addprefix tests/,test_surface.py test_plots.py test_metrics.py test_times.py executors/test_quick.py executors/test_sums.py \
   files search/test_nearest.py search/test_find.py results/test_export.py results/test_text.py torch/test_costs.py torch/test_functional.py \
-  torch/test_losses.py sklearn cli/test_commands.py cli/test_outputs.py text media/test_sound.py explore/test_server.py corpus/test_tasks.py corpus/test_ray.py)
+  torch/test_losses.py sklearn cli/test_commands.py cli/test_outputs.py text media/test_sound.py explore/test_server.py corpus/test_tasks.py \
+  corpus/test_ray.py::test_ray_gives_the_same_bytes)
 
 compat: compat-oldest compat-newest compat-alone
 
