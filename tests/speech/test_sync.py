@@ -360,3 +360,13 @@ def test_the_page_tells_repeats_from_additions_and_warns_of_another_text():
 def test_an_unknown_format_is_refused(found):
     with pytest.raises(ValueError, match=r"the format is 'str'; did you mean 'srt'"):
         speech.write_reading(found, "str")
+
+
+def test_pauses_do_not_move_a_sentence_past_its_own_words():
+    """The words may be those of another version, in which somebody speaks during this recording's pauses."""
+    said = enumerate(["it", "was", "a", "cold", "night"])
+    heard = [speech.SpokenWord(0.5 + 0.4 * k, 0.8 + 0.4 * k, word) for k, word in said]
+    alone, there = (speech.sync("It was a cold night.", heard, pauses=p).sentences[0] for p in (None, [[0.0, 3.3]]))
+    assert (there.start, there.stop) == (alone.start, alone.stop)
+    near = speech.sync("It was a cold night.", heard, pauses=[[0.0, 0.6], [2.3, 3.0]]).sentences[0]
+    assert (near.start, near.stop) == (0.6, 2.3)

@@ -54,9 +54,9 @@ def retime(
     found = move(file, edits)
     _say(found, file)
     doubts = [*_outlasting(file, edits, source), *found.doubts]
+    for doubt in doubts:
+        screen.note(doubt)
     if doubts and not force:
-        for doubt in doubts:
-            screen.note(doubt)
         screen.note("nothing was written; --force writes the file anyway")
         raise typer.Exit(1)
     screen.write(out, found.text)

@@ -136,6 +136,7 @@ def read_table(
     if not told and not _is_stream(path) and not path.is_dir():
         end = f"ends in {kind!r}" if kind else "has no file extension"
         advice = "; `dropdtw diff` compares recordings" if texts.is_recording(name) else ""
+        advice = "; for words, `dropdtw align --text`" if kind in (".srt", ".vtt", ".sbv", ".md") else advice
         raise ValueError(f"{name} {end}; sequences are read from {', '.join(READERS)}{advice}")
     content, shown = content_of(name, "one sequence")
     if not told:

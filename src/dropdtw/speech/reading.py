@@ -420,12 +420,16 @@ class _Clock:
         self.begin = np.maximum(self.starts, self.stops - longest)
         self.end = np.minimum(self.stops, self.starts + longest)
 
-    def at_pauses(self, start: float, stop: float) -> tuple[float, float]:
-        """The border of a sentence, moved to the longest pauses near by."""
+    def at_pauses(self, start: float, stop: float, first: int, last: int) -> tuple[float, float]:
+        """The border of a sentence, moved to the longest pauses near by, but not past its first or last heard word."""
         middle = (start + stop) / 2
         begin = self._pause(start - REACH, min(start + REACH, middle))
         end = self._pause(max(stop - REACH, middle), stop + REACH)
-        return start if begin is None else float(begin[1]), stop if end is None else float(end[0])
+        if begin is not None and begin[1] < self.stops[first]:
+            start = float(begin[1])
+        if end is not None and end[0] > self.starts[last]:
+            stop = float(end[0])
+        return start, stop
 
     def _pause(self, low: float, high: float) -> Array | None:
         """The pause that has the longest part between two times; None if there is none."""
@@ -572,7 +576,7 @@ def _borders(
         else:
             stop = clock.border(last, int(partner[following[0]]), missing, sizes[limits[n + 1] : following[0]])[0]
         if len(clock.pauses):
-            start, stop = clock.at_pauses(start, max(start, stop))
+            start, stop = clock.at_pauses(start, max(start, stop), begin, last)
         yield round(start, 3), round(max(start, stop), 3)
 
 
