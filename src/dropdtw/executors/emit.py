@@ -83,7 +83,7 @@ def families(recurrence: Any) -> list[Family]:
         "free_ends": [recurrence.free_ends(t, x, z) for t, x, z in product(plain, ends, ends)],
         "free_x_charged": [recurrence.free_ends(t, x) for t, x in product(charged, ends)],
         "free_ends_charged": [recurrence.free_ends(t, x, z) for t, x, z in product(charged, ends, ends)],
-        "ctc": [recurrence.ctc()],
+        "ctc": [recurrence.ctc(one_to_many=o) for o in (True, False)],
         "occurrence": [recurrence.occurrence(**r, anchored=a) for r, a in product(runs, (False, True))],
     }
     sides = [(x, z, c) for x, z, c in product((True, False), repeat=3) if x or z]
