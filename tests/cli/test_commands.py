@@ -14,6 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+pytest.importorskip("typer", reason="typer is not installed")
 import typer
 
 import dropdtw

@@ -7,8 +7,10 @@ import json
 from datetime import datetime, timedelta
 
 import numpy as np
-import pandas as pd
 import pytest
+
+pytest.importorskip("pandas", reason="pandas is not installed")
+import pandas as pd
 
 import dropdtw
 from cases import same

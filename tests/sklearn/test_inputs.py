@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+
 import dropdtw
 from dropdtw.sklearn import as_series, columns
 from sklearn_cases import LABELS, RNG, TRAIN, answer, both

@@ -1,6 +1,9 @@
 """Estimators take strings and lists of symbols: the distances are those of `pairwise`."""
 
 import numpy as np
+import pytest
+
+pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 import dropdtw
 from dropdtw.sklearn import AlignmentKNeighborsClassifier, as_series
