@@ -342,6 +342,8 @@ ERRORS = {
 
 @pytest.mark.parametrize(("call", "message"), ERRORS.values(), ids=ERRORS.keys())
 def test_errors_say_what_arrived_and_what_fits(call, message):
+    if "kendall_tau" in call.__code__.co_names:
+        pytest.importorskip("scipy", reason="SciPy is not installed")
     with pytest.raises(ValueError, match=message):
         call()
 

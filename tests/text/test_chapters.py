@@ -10,6 +10,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+pytest.importorskip("jinja2", reason="jinja2 is not installed")
+
 from dropdtw.text import FORMATS, Closest, FoundStep, Sentence, read_subtitles, write_chapters
 from dropdtw.text.chapters import Chapter, chapters, youtube_chapters
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytest.importorskip("jinja2", reason="jinja2 is not installed")
+
 from dropdtw import orders, text
 from dropdtw.orders.blocks import read_blocks
 from dropdtw.text import FORMATS, FoundStep, read_subtitles, sentences, write_chapters
