@@ -401,3 +401,11 @@ def test_a_symbol_that_cannot_be_compared_is_refused_and_changes_nothing(match, 
         o.push(bad)
     o.push("A")
     assert o.finish().pairs.tolist() == [[0, 0], [1, 1]]
+
+
+def test_numbers_are_no_symbols_of_bytes_as_in_align():
+    message = "Z is b'GAT', which holds symbols, and .*, which does not"
+    with pytest.raises(ValueError, match=message):
+        dropdtw.align(b"GAT", [71, 65], drop_x=0.4)
+    with pytest.raises(ValueError, match=message):
+        dropdtw.Online(b"GAT", drop_x=0.4).push(71)

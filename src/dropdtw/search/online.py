@@ -129,6 +129,7 @@ class Online:
         spec = Spec.of(drop_x, drop_z, match=match, order=order, **options)
         coded = Side.of([Z], lambda k: "Z", {}) if compares_symbols(spec.match, [Z]) else None
         self._symbols = None if coded is None else coded.symbols[0]
+        self._compared = bytes(Z) if isinstance(Z, (bytes, bytearray)) else self._symbols  # bytes alone are numbers
         self._pushed: list[Hashable] = []
         self._of_symbol: dict[Hashable, Array] = {}
         self._columns = Columns()
@@ -344,7 +345,7 @@ class Online:
             return self._of_symbol[symbol]
         if is_missing(symbol):
             raise ValueError(f"{name} is {symbol!r}, a missing symbol; skip it")
-        spec, coded = self.spec.encoded([self._symbols], [(symbol,)], lambda side, k: name if side else "Z")
+        spec, coded = self.spec.encoded([self._compared], [(symbol,)], lambda side, k: name if side else "Z")
         assert coded is not None
         (Z,), (x,) = coded.left.codes, coded.right.codes
         found = self._of_symbol[symbol] = between(Z, x, spec.resolved(1)).matrix
