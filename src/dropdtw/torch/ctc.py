@@ -59,7 +59,7 @@ def paths(scores: Tensor, tokens: Tensor, lengths: Padding, blank: int) -> tuple
 def search(value: Tensor, mask: Tensor | None, lengths: Padding) -> Tensor:
     """The alignment (B, K, N) with the largest sum of `value` in which each frame has one token; 0 in padding.
 
-    Padding is told by a mask, by lengths or by neither.
+    Padding is marked by a mask, by lengths, or not at all.
     """
     from dropdtw.executors import triton
     from dropdtw.executors.triton import emissions
