@@ -100,7 +100,7 @@ def dots(
             ax.annotate(found.text, (found.mean + found.error, y), (6, 0), textcoords="offset points",
                         va="center", fontsize="small", color=color)  # fmt: skip
         ax.set_title("\n".join(fill(line, 60 // len(titles)) for line in title.splitlines()), fontsize="medium")
-        ax.locator_params(axis="x", nbins=3, steps=[1, 2, 5, 10])
+        ax.locator_params(axis="x", nbins=3 if len(titles) > 1 else 6, steps=[1, 2, 5, 10])
         ax.margins(x=0.22)
         ax.grid(axis="x", alpha=0.3)
         ax.spines[["top", "right", "left"]].set_visible(False)
