@@ -101,9 +101,7 @@ def diff_words(a: Words, b: Words, *, min: float = 1.0, speed: bool = False) -> 
     """
     check_min(min)
     if a.timed != b.timed:
-        raise ValueError(
-            "one text has times and the other has none; give two subtitle files or two plain texts, or use align --text"
-        )
+        raise ValueError("one text has times and the other has none; use Words.of_text for both")
     if (note := too_short((a.duration, b.duration), min)) is not None:
         return Edits.uncompared((a.duration, b.duration), [note])
     pairs = _pairs(a, b)
