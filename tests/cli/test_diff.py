@@ -121,6 +121,8 @@ def test_a_plain_text_and_one_with_times_are_compared_by_words(folder, kind):
     assert done.stdout == by_words.stdout
     assert done.stderr == "dropdtw: a.txt has no times, so A and B are compared by words, and positions count words\n"
     assert run("diff", timed, "a.txt").stdout == run("diff", "b.txt", "a.txt").stdout
+    run("diff", "a.txt", timed, "--out", "e.html")
+    assert "<h1>160 words in common; only in A 80, only in B 32.</h1>" in (folder / "e.html").read_text()
     done = run("diff", "a.srt", timed)
     assert done.stdout == run("diff", "a.srt", "b.srt").stdout
     assert done.stderr == ""

@@ -75,7 +75,8 @@ def diff(
     if fps is not None and kind != "a sequence":
         raise ValueError(f"--fps is only for sequences of features, but A is {kind}; omit it")
     edits = compare(a, b, least, speed, fps)
-    setting = Setting((_recording(a, form in TIMELINES), _recording(b, form in TIMELINES)), timed)
+    unit = "" if timed else "words" if kind == "a text" else "elements"
+    setting = Setting((_recording(a, form in TIMELINES), _recording(b, form in TIMELINES)), timed, unit)
     if form is not None:
         screen.write(out or "-", write_edits(edits, form, setting))
     if kind == "a text" and len(untimed) == 1:
