@@ -90,7 +90,7 @@ def test_the_colors_of_the_strip_are_explained(opened):
     ]
     for key, shown in ((".key .step", ".bar a"), (".key > span:last-child i", ".bar")):
         assert page.execute_script(color, key) == page.execute_script(color, shown)
-    assert page.execute_script(look, ".key .unsure") == page.execute_script(look, ".bar a.unsure")
+    assert page.execute_script(look, ".key .doubtful") == page.execute_script(look, ".bar a.unsure")
     assert "a blue bar marks those of a step" in page.find_element(By.TAG_NAME, "summary").text
 
 
