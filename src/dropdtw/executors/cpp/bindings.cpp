@@ -13,9 +13,11 @@
 #include "graph_bindings.hpp"
 #include "pairs_bindings.hpp"
 #include "parallel.hpp"
+#include "path.hpp"
 #include "problem.hpp"
 #include "quick.hpp"
 #include "scan_bindings.hpp"
+#include "speech_bindings.hpp"
 #include "table_bindings.hpp"
 #include "tables.hpp"
 #include "widen.hpp"
@@ -245,34 +247,23 @@ void batch(nb::object solver, int reducer, double gamma, std::size_t budget, Bat
     if (charges) std::copy_n(charges->data() + b * charge_count, charge_count, problem.charges);
     problem.tick = alive.tick;
     problem.self = alive.self;
-    std::vector<std::int32_t> path;
-    std::vector<std::uint8_t> paid;
-    std::vector<double> weight;
+    std::optional<Path> path;
     if (grad_match) {
       problem.grad_match = grad_match->data() + b * K * N;
       problem.grad_row = N;
       problem.grad_x = grad_x->data() + b * N;
       problem.grad_z = grad_z->data() + b * K;
       problem.want = problem.reducer == Reducer::hard && !graphs ? Want::trace : Want::gradient;
-      if (problem.want == Want::trace) {
-        const std::size_t steps = std::size_t(problem.K) + problem.N;
-        path.resize(2 * steps);
-        paid.resize(steps);
-        weight.resize(steps);
-        problem.path_weight = weight.data();
-        problem.path_i = path.data();
-        problem.path_j = path.data() + steps;
-        problem.path_cost = paid.data();
-      }
+      if (problem.want == Want::trace) path.emplace(problem);
     }
     const Status status = graphs ? solve_on_graph(*plans[b], problem, alive) : solve_exactly(problem);
     if (status == Status::no_memory) throw std::bad_alloc();
     if (status == Status::stopped) return std::int64_t(0);
     value.data()[b] = problem.value;
     for (int step = 0; step < problem.path_length; ++step) {  // the derivative of the hard minimum is its alignment
-      const int i = problem.path_i[step], j = problem.path_j[step], plus = paid[step] >> 2;
-      const Cost cost = Cost(paid[step] & 3);
-      if (cost == Cost::match) problem.grad_match[i * problem.grad_row + j] = T(weight[step]);
+      const int i = problem.path_i[step], j = problem.path_j[step], plus = problem.path_cost[step] >> 2;
+      const Cost cost = problem.pays(step);
+      if (cost == Cost::match) problem.grad_match[i * problem.grad_row + j] = T(problem.path_weight[step]);
       if (cost == Cost::drop_x) problem.grad_x[j] += 1;
       if (cost == Cost::drop_z) problem.grad_z[i] += 1;
       if (plus > 0) problem.grad_charges[plus - 1] += 1;
@@ -319,6 +310,7 @@ NB_MODULE(_cpp, module) {
   define_scan(module);
   define_costs(module);
   define_pairs(module);
+  define_speech(module);
   nb::class_<QuickRequest>(module, "QuickRequest")
       .def(
           "__init__",

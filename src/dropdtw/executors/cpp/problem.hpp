@@ -66,6 +66,8 @@ struct Problem {
   T *grad_match = nullptr, *grad_x = nullptr, *grad_z = nullptr;  // zeroed by the caller
   std::ptrdiff_t grad_row = 0;                                    // the row stride of grad_match
   double grad_charges[charge_count] = {};
+
+  Cost pays(int step) const { return Cost(path_cost[step] & 3); }
 };
 
 inline constexpr int lane_tile = 64;  // columns that share a base in lanes.hpp
