@@ -26,11 +26,12 @@ DROPDTW_INLINE void put(T* out, int n, int k, Vec<T> v) {
 }
 
 template <class T>
-DROPDTW_FLAT T total(const T* scores, int n) {
+DROPDTW_FLAT T total(const T* scores, int n, std::ptrdiff_t ahead) {
   constexpr int W = Register<T>::W;
   Vec<T> highest = all<T>(-inf<T>), sums{};
   Mask<T> sane = ~Mask<T>{};
-  each_vector<T>(scores, n, -inf<T>, [&](Vec<T> v, int) DROPDTW_INLINE_LAMBDA {
+  each_vector<T>(scores, n, -inf<T>, [&](Vec<T> v, int k) DROPDTW_INLINE_LAMBDA {
+    __builtin_prefetch(scores + ahead + k);
     highest = v > highest ? v : highest;
     sane &= v < inf<T>;
   });
@@ -44,7 +45,7 @@ DROPDTW_FLAT T total(const T* scores, int n) {
 }
 
 template <class T>
-DROPDTW_FLAT void softmax(const T* scores, int n, T total, T share, T* out) {
+DROPDTW_FLAT void softmax(const T* scores, int n, std::ptrdiff_t ahead, T total, T share, T* out) {
   each_vector<T>(scores, n, -inf<T>,
                  [&](Vec<T> v, int k) DROPDTW_INLINE_LAMBDA { put(out, n, k, exp_of<T>(v - total) * share); });
 }

@@ -24,7 +24,7 @@ struct Alive {
   bool operator()() const { return tick(self); }
 };
 
-// Runs tasks 0, 1, … below `count`, each once, on worker threads and on the calling thread.
+// Runs tasks 0, 1, … below `count`, each once, on the calling thread and on workers.
 template <class Task>
 class Work {
  public:
@@ -37,12 +37,17 @@ class Work {
     for (auto& thread : pool_) thread.join();
   }
 
-  // Starts up to `threads` threads, fewer if the system refuses, and returns when all of them have finished.
+  // Works in this thread and in up to threads − 1 others, fewer if the system refuses. Returns when all of them have
+  // finished.
   void in_threads(int threads) {
     const auto most = std::size_t(std::min<std::int64_t>(threads, count_));
     pool_.reserve(most);
     left_.reserve(most);
-    while (pool_.size() < most && start()) continue;
+    while (pool_.size() + 1 < most && start()) continue;
+    {
+      nb::gil_scoped_release free;
+      take(watched());
+    }
     for (bool finished = false; !finished;) {
       {
         nb::gil_scoped_release free;
@@ -55,11 +60,10 @@ class Work {
     pool_.clear();
   }
 
-  // Runs the remaining tasks on this thread: all of them if there were no threads, and those that ran out of memory
-  // while others were running.
+  // Runs the remaining tasks on this thread: those that ran out of memory while others were running, and what follows.
   void here() {
     nb::gil_scoped_release free;
-    const Alive alive{[](void* self) { return static_cast<Work*>(self)->attend_now_and_then(); }, this};
+    const Alive alive = watched();
     for (; alive() && !left_.empty(); left_.pop_back()) done_ += task_(left_.back(), alive);
     for (std::int64_t k; alive() && (k = next_++) < count_;) done_ += task_(k, alive);
   }
@@ -97,9 +101,21 @@ class Work {
     return false;
   }
 
-  // A worker thread: takes tasks until none are left, or until one runs out of memory.
+  // For tasks on the thread that called: checks for signals, too.
+  Alive watched() {
+    return {[](void* self) { return static_cast<Work*>(self)->attend_now_and_then(); }, this};
+  }
+
+  // A worker thread.
   void run() {
-    const Alive alive{[](void* self) { return !static_cast<Work*>(self)->stop_; }, this};
+    take({[](void* self) { return !static_cast<Work*>(self)->stop_; }, this});
+    const std::lock_guard lock(mutex_);
+    --running_;
+    idle_.notify_one();
+  }
+
+  // Takes tasks until none are left, or until one runs out of memory.
+  void take(const Alive& alive) {
     std::int64_t k = 0;
     bool kept = false;  // whether task k is unfinished
     try {
@@ -110,10 +126,9 @@ class Work {
       }
     } catch (const std::bad_alloc&) {
     }
+    if (!kept) return;
     const std::lock_guard lock(mutex_);
-    if (kept) left_.push_back(k);
-    --running_;
-    idle_.notify_one();
+    left_.push_back(k);
   }
 
   bool attend_now_and_then() {
@@ -141,9 +156,9 @@ class Work {
   std::vector<std::thread> pool_;
 };
 
-// Runs task(k, alive) for k < count on several threads. Meanwhile, this thread checks for signals and reports how much
-// of `total` is done; a task returns its share. If the system refuses threads, fewer run; with none, this thread does
-// the work.
+// Runs task(k, alive) for k < count on several threads, of which this is one. Between its tasks, and when one of them
+// asks whether to go on, this thread also checks for signals and reports how much of `total` is done; a task returns
+// its share. If the system refuses threads, fewer run.
 template <class Task>
 void parallel(std::int64_t count, int threads, nb::object progress, std::int64_t total, const Task& task) {
   Work<Task> work(count, std::move(progress), total, task);

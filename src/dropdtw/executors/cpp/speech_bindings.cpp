@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include "arrays.hpp"
@@ -71,6 +72,8 @@ class Texts {
     return scores_.data() + std::ptrdiff_t(b) * scores_.stride(0) + std::ptrdiff_t(t) * scores_.stride(1);
   }
 
+  std::ptrdiff_t ahead() const { return scores_.stride(1); }  // to the next frame
+
   const std::size_t items, frames;
   const int words;
   const std::size_t width;
@@ -101,23 +104,23 @@ template <class T>
 bool emit(const Texts<T>& texts, std::size_t b, int from, int to, const Emitted<T>& out, T* total) {
   const EmissionKernel<T> kernel = emission_kernel<T>();
   bool sane = true;
-  for (int t = from; t < to; t += frames_at_once) {
-    const int n = std::min(frames_at_once, to - t);
+  const auto block = [&](int t, auto n) {
     const T* frame[frames_at_once];
     T whole[frames_at_once] = {};
     const auto put = [&](std::int64_t token, T* costs) {
-      for (int r = 0; r < n; ++r) {
-        costs[t + r] = whole[r] - frame[r][token];
-        sane &= costs[t + r] > -__builtin_inf();
-      }
+      for (int r = 0; r < n; ++r) costs[r] = whole[r] - frame[r][token];
+      for (int r = 0; r < n; ++r) sane &= costs[r] > -__builtin_inf();
     };
     for (int r = 0; r < n; ++r) {
       frame[r] = texts.frame(b, t + r);
-      if (texts.logits) total[t + r] = whole[r] = kernel.total(frame[r], texts.words);
+      if (texts.logits) total[t + r] = whole[r] = kernel.total(frame[r], texts.words, texts.ahead());
     }
-    put(texts.blank, out.blanks());
-    for (int i = 0; i < out.K; ++i) put(texts.text(b)[i], out.tokens() + std::size_t(i) * out.N);
-  }
+    put(texts.blank, out.blanks() + t);
+    for (int i = 0; i < out.K; ++i) put(texts.text(b)[i], out.tokens() + std::size_t(i) * out.N + t);
+  };
+  for (; from + frames_at_once <= to; from += frames_at_once)
+    block(from, std::integral_constant<int, frames_at_once>{});
+  if (from < to) block(from, to - from);
   return sane;
 }
 
@@ -202,6 +205,37 @@ std::int64_t ctc(const OwnedTable& table, int reducer, std::size_t budget, Batch
   return wrong;
 }
 
+// What the gradient of an item is made of: the totals of its frames, and the derivatives with respect to its costs.
+template <class T>
+struct Parts {
+  const T *total, *by_token, *by_blank;
+  std::ptrdiff_t row;  // from one token to the next
+  T times;
+};
+
+// Writes the gradient of n frames of item b from frame t on, `step` apart. For most n is a constant. `some`: scratch.
+template <class T, class Count>
+void spread(const Texts<T>& texts, std::size_t b, std::size_t t, const Parts<T>& parts, Count n, T* some, T* out,
+            std::ptrdiff_t step) {
+  const EmissionKernel<T> kernel = emission_kernel<T>();
+  const int K = texts.K(b);
+  const std::int64_t* const text = texts.text(b);
+  T blanks[frames_at_once], share[frames_at_once];
+  for (int r = 0; r < n; ++r) share[r] = blanks[r] = parts.by_blank[t + r] * parts.times;
+  for (int i = 0; i < K; ++i) {
+    const T* const from = parts.by_token + i * parts.row + t;
+    for (int r = 0; r < n; ++r) share[r] += some[i * frames_at_once + r] = from[r] * parts.times;
+  }
+  for (int r = 0; r < n; ++r, out += step) {
+    if (texts.logits)
+      kernel.softmax(texts.frame(b, t + r), texts.words, texts.ahead(), parts.total[t + r], share[r], out);
+    else
+      std::fill_n(out, texts.words, T(0));
+    out[texts.blank] -= blanks[r];
+    for (int i = 0; i < K; ++i) out[text[i]] -= some[i * frames_at_once + r];
+  }
+}
+
 // Writes the gradient at the scores (B, T, V), zero in padding: `grad` (B,) times the derivatives that `ctc` found.
 template <class T>
 void ctc_gradient(Batch<T> scores, Rows<std::int64_t> tokens, Vector<std::int64_t> z_lengths,
@@ -215,37 +249,29 @@ void ctc_gradient(Batch<T> scores, Rows<std::int64_t> tokens, Vector<std::int64_
           "the derivatives do not fit");
   require(out.shape(0) == B && out.shape(1) == N && out.shape(2) == V && (V == 1 || out.stride(2) == 1),
           "nowhere to put the gradient");
-  const EmissionKernel<T> kernel = emission_kernel<T>();
-  constexpr std::size_t enough = 1 << 16;  // scores per task
-  const std::size_t part = (enough / V / frames_at_once + 1) * frames_at_once, parts = (N + part - 1) / part;
-  parallel(std::int64_t(B * parts), threads, nb::none(), 1, [&](std::int64_t task, const Alive&) {
-    const std::size_t b = task / parts, stop = std::min(N, (task % parts + 1) * part),
-                      last = std::min(stop, std::size_t(texts.N(b)));
-    const auto into = [&](std::size_t t) {
-      return out.data() + std::ptrdiff_t(b) * out.stride(0) + std::ptrdiff_t(t) * out.stride(1);
-    };
-    const T times = grad.data()[b];
-    for (std::size_t t = task % parts * part; t < stop; t += frames_at_once) {
-      const int n = int(std::clamp<std::int64_t>(std::int64_t(last) - std::int64_t(t), 0, frames_at_once));
-      const T *const blanks = by_blank.data() + b * N + t, *const by = by_token.data() + b * K * N + t;
-      T share[frames_at_once];
-      T* row[frames_at_once];
-      for (int r = 0; r < n; ++r) share[r] = blanks[r];
-      for (int i = 0; logits && i < texts.K(b); ++i)
-        for (int r = 0; r < n; ++r) share[r] += by[i * N + r];
-      for (std::size_t u = t; u < std::min(stop, t + frames_at_once); ++u) {
-        const int r = int(u - t);
-        row[r] = into(u);
-        if (r < n && logits && times != 0)
-          kernel.softmax(texts.frame(b, u), int(V), total.data()[b * N + u], share[r] * times, row[r]);
-        else
-          std::fill_n(row[r], V, T(0));
+  // A task takes some frames of all items: if the items of a frame lie side by side, as in PyTorch's layout, threads
+  // would otherwise wait for each other's cache lines.
+  constexpr std::size_t enough = 1 << 15;  // scores per task
+  const std::size_t part = (enough / V / std::max<std::size_t>(B, 1) / frames_at_once + 1) * frames_at_once;
+  parallel(std::int64_t((N + part - 1) / part), threads, nb::none(), 1, [&](std::int64_t task, const Alive&) {
+    const Workspace some(std::max<std::size_t>(K, 1) * frames_at_once * sizeof(T));
+    T* const scratch = static_cast<T*>(some.get());
+    const std::size_t from = task * part, stop = std::min(N, from + part);
+    for (std::size_t t = from; t < stop; t += frames_at_once)
+      for (std::size_t b = 0; b < B; ++b) {
+        const Parts<T> of{total.data() + b * N, by_token.data() + b * K * N, by_blank.data() + b * N, std::ptrdiff_t(N),
+                          grad.data()[b]};
+        const std::size_t last = of.times == 0 ? 0 : std::min(stop, std::size_t(texts.N(b)));
+        T* const into = out.data() + std::ptrdiff_t(b) * out.stride(0) + std::ptrdiff_t(t) * out.stride(1);
+        if (t + frames_at_once <= last) {
+          spread(texts, b, t, of, std::integral_constant<int, frames_at_once>{}, scratch, into, out.stride(1));
+          continue;
+        }
+        const int n = t < last ? int(last - t) : 0;
+        spread(texts, b, t, of, n, scratch, into, out.stride(1));
+        for (std::size_t r = n; r < std::min<std::size_t>(frames_at_once, stop - t); ++r)
+          std::fill_n(into + std::ptrdiff_t(r) * out.stride(1), V, T(0));
       }
-      if (times == 0) continue;
-      for (int r = 0; r < n; ++r) row[r][blank] -= blanks[r] * times;
-      for (int i = 0; i < texts.K(b); ++i)
-        for (int r = 0; r < n; ++r) row[r][texts.text(b)[i]] -= by[i * N + r] * times;
-    }
     return std::int64_t(0);
   });
 }
