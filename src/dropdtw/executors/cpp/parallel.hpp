@@ -12,6 +12,10 @@
 #include <system_error>
 #include <thread>
 #include <vector>
+#ifdef __linux__
+#include <dlfcn.h>
+#include <unistd.h>
+#endif
 
 namespace dropdtw {
 
@@ -23,6 +27,20 @@ struct Alive {
   void* self;
   bool operator()() const { return tick(self); }
 };
+
+// Whose threads do the work: our own, or those that PyTorch works with. These wait for their next task by spinning, for
+// milliseconds, so threads of our own would share a core with each of them.
+enum class Threads { own, torch };
+
+// Starts PyTorch's threads; null if it is not loaded, has others than OpenMP's, or cannot use them after a fork.
+using Team = void (*)(void (*body)(void*), void* data, unsigned threads, unsigned flags);
+inline Team team() {
+#ifdef __linux__
+  static const pid_t process = getpid();
+  if (getpid() == process) return reinterpret_cast<Team>(dlsym(RTLD_DEFAULT, "GOMP_parallel"));
+#endif
+  return nullptr;
+}
 
 // Runs tasks 0, 1, … below `count`, each once, on the calling thread and on workers.
 template <class Task>
@@ -58,6 +76,20 @@ class Work {
     }
     for (auto& thread : pool_) thread.join();
     pool_.clear();
+  }
+
+  // The same with the threads of a team. All of them are asked: those that are not would end, and have to be started
+  // again.
+  void in_team(Team team, int threads) {
+    caller_ = std::this_thread::get_id();
+    left_.reserve(std::size_t(threads));
+    nb::gil_scoped_release free;
+    team(
+        [](void* self) {
+          Work& work = *static_cast<Work*>(self);
+          work.take(std::this_thread::get_id() == work.caller_ ? work.watched() : work.unwatched());
+        },
+        this, unsigned(threads), 0);
   }
 
   // Runs the remaining tasks on this thread: those that ran out of memory while others were running, and what follows.
@@ -106,9 +138,13 @@ class Work {
     return {[](void* self) { return static_cast<Work*>(self)->attend_now_and_then(); }, this};
   }
 
+  Alive unwatched() {
+    return {[](void* self) { return !static_cast<Work*>(self)->stop_; }, this};
+  }
+
   // A worker thread.
   void run() {
-    take({[](void* self) { return !static_cast<Work*>(self)->stop_; }, this});
+    take(unwatched());
     const std::lock_guard lock(mutex_);
     --running_;
     idle_.notify_one();
@@ -154,15 +190,21 @@ class Work {
   int running_ = 0;
   std::vector<std::int64_t> left_;
   std::vector<std::thread> pool_;
+  std::thread::id caller_;
 };
 
 // Runs task(k, alive) for k < count on several threads, of which this is one. Between its tasks, and when one of them
 // asks whether to go on, this thread also checks for signals and reports how much of `total` is done; a task returns
 // its share. If the system refuses threads, fewer run.
 template <class Task>
-void parallel(std::int64_t count, int threads, nb::object progress, std::int64_t total, const Task& task) {
+void parallel(std::int64_t count, int threads, nb::object progress, std::int64_t total, const Task& task,
+              Threads whose = Threads::own) {
   Work<Task> work(count, std::move(progress), total, task);
-  work.in_threads(threads);
+  const Team found = whose == Threads::torch && threads > 1 && count > 1 ? team() : nullptr;
+  if (found != nullptr)
+    work.in_team(found, threads);
+  else
+    work.in_threads(threads);
   work.here();
   work.attend();
   if (work.error()) throw nb::python_error();

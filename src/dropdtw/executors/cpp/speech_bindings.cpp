@@ -151,57 +151,64 @@ std::int64_t ctc(const OwnedTable& table, int reducer, std::size_t budget, Batch
   const bool shared = B < std::size_t(threads) && parts > 1;
   if (shared) {
     for (std::size_t b = 0; b < B; ++b) emitted[b].emplace(texts, b);
-    parallel(std::int64_t(B) * parts, threads, nb::none(), 1, [&](std::int64_t k, const Alive&) {
-      const std::int64_t b = k / parts, from = k % parts * part;
-      fill(b, int(from), int(std::min<std::int64_t>(from + part, texts.N(b))));
-      return std::int64_t(0);
-    });
+    parallel(
+        std::int64_t(B) * parts, threads, nb::none(), 1,
+        [&](std::int64_t k, const Alive&) {
+          const std::int64_t b = k / parts, from = k % parts * part;
+          fill(b, int(from), int(std::min<std::int64_t>(from + part, texts.N(b))));
+          return std::int64_t(0);
+        },
+        Threads::torch);
   }
-  parallel(std::int64_t(B), threads, nb::none(), std::int64_t(B), [&](std::int64_t b, const Alive& alive) {
-    if (!shared) {
-      emitted[b].emplace(texts, b);
-      fill(b, 0, texts.N(b));
-    }
-    const Emitted<T>& costs = *emitted[b];
-    const std::int64_t* const text = texts.text(b);
-    std::int64_t* const matched = path ? path->data() + b * N : nullptr;
-    if (matched != nullptr) std::fill_n(matched, N, texts.blank);
-    if (by_token)
-      for (int i = 0; i < costs.K; ++i) std::fill_n(by_token->data() + (b * K + i) * N, costs.N, T(0));
-    if (by_blank) std::fill_n(by_blank->data() + b * N, costs.N, T(costs.K == 0));
-    double& found = value.data()[b] = costs.K == 0 ? 0 : __builtin_inf();
-    if (costs.K == 0)  // all frames are blank
-      for (int t = 0; t < costs.N; ++t) found += costs.blanks()[t];
-    if (costs.K > 0 && costs.N > 0) {
-      for (int i = 0; i < costs.K; ++i) costs.gates()[i] = i > 0 && text[i] == text[i - 1] ? T(__builtin_inf()) : T(0);
-      Problem<T> problem{&*table, costs.K, costs.N, Reducer(reducer), 1, Want::value, budget};
-      problem.match = costs.tokens();
-      problem.row = costs.N;
-      problem.column = 1;
-      problem.drop_x = costs.blanks();
-      problem.drop_z = costs.gates();
-      problem.tick = alive.tick;
-      problem.self = alive.self;
-      std::vector<T> by_gate(by_token ? costs.K : 0);
-      std::optional<Path> steps;
-      if (matched != nullptr) steps.emplace(problem);
-      if (by_token) {
-        problem.want = Want::gradient;
-        problem.grad_match = by_token->data() + b * K * N;
-        problem.grad_row = N;
-        problem.grad_x = by_blank->data() + b * N;
-        problem.grad_z = by_gate.data();
-      }
-      const Status status = solve_exactly(problem);
-      if (status == Status::no_memory) throw std::bad_alloc();
-      if (status == Status::stopped) return std::int64_t(0);
-      found = problem.value;
-      for (int step = 0; step < problem.path_length; ++step)
-        if (problem.pays(step) == Cost::match) matched[problem.path_j[step]] = text[problem.path_i[step]];
-    }
-    emitted[b].reset();
-    return std::int64_t(1);
-  });
+  parallel(
+      std::int64_t(B), threads, nb::none(), std::int64_t(B),
+      [&](std::int64_t b, const Alive& alive) {
+        if (!shared) {
+          emitted[b].emplace(texts, b);
+          fill(b, 0, texts.N(b));
+        }
+        const Emitted<T>& costs = *emitted[b];
+        const std::int64_t* const text = texts.text(b);
+        std::int64_t* const matched = path ? path->data() + b * N : nullptr;
+        if (matched != nullptr) std::fill_n(matched, N, texts.blank);
+        if (by_token)
+          for (int i = 0; i < costs.K; ++i) std::fill_n(by_token->data() + (b * K + i) * N, costs.N, T(0));
+        if (by_blank) std::fill_n(by_blank->data() + b * N, costs.N, T(costs.K == 0));
+        double& found = value.data()[b] = costs.K == 0 ? 0 : __builtin_inf();
+        if (costs.K == 0)  // all frames are blank
+          for (int t = 0; t < costs.N; ++t) found += costs.blanks()[t];
+        if (costs.K > 0 && costs.N > 0) {
+          for (int i = 0; i < costs.K; ++i)
+            costs.gates()[i] = i > 0 && text[i] == text[i - 1] ? T(__builtin_inf()) : T(0);
+          Problem<T> problem{&*table, costs.K, costs.N, Reducer(reducer), 1, Want::value, budget};
+          problem.match = costs.tokens();
+          problem.row = costs.N;
+          problem.column = 1;
+          problem.drop_x = costs.blanks();
+          problem.drop_z = costs.gates();
+          problem.tick = alive.tick;
+          problem.self = alive.self;
+          std::vector<T> by_gate(by_token ? costs.K : 0);
+          std::optional<Path> steps;
+          if (matched != nullptr) steps.emplace(problem);
+          if (by_token) {
+            problem.want = Want::gradient;
+            problem.grad_match = by_token->data() + b * K * N;
+            problem.grad_row = N;
+            problem.grad_x = by_blank->data() + b * N;
+            problem.grad_z = by_gate.data();
+          }
+          const Status status = solve_exactly(problem);
+          if (status == Status::no_memory) throw std::bad_alloc();
+          if (status == Status::stopped) return std::int64_t(0);
+          found = problem.value;
+          for (int step = 0; step < problem.path_length; ++step)
+            if (problem.pays(step) == Cost::match) matched[problem.path_j[step]] = text[problem.path_i[step]];
+        }
+        emitted[b].reset();
+        return std::int64_t(1);
+      },
+      Threads::torch);
   return wrong;
 }
 
@@ -253,27 +260,30 @@ void ctc_gradient(Batch<T> scores, Rows<std::int64_t> tokens, Vector<std::int64_
   // would otherwise wait for each other's cache lines.
   constexpr std::size_t enough = 1 << 15;  // scores per task
   const std::size_t part = (enough / V / std::max<std::size_t>(B, 1) / frames_at_once + 1) * frames_at_once;
-  parallel(std::int64_t((N + part - 1) / part), threads, nb::none(), 1, [&](std::int64_t task, const Alive&) {
-    const Workspace some(std::max<std::size_t>(K, 1) * frames_at_once * sizeof(T));
-    T* const scratch = static_cast<T*>(some.get());
-    const std::size_t from = task * part, stop = std::min(N, from + part);
-    for (std::size_t t = from; t < stop; t += frames_at_once)
-      for (std::size_t b = 0; b < B; ++b) {
-        const Parts<T> of{total.data() + b * N, by_token.data() + b * K * N, by_blank.data() + b * N, std::ptrdiff_t(N),
-                          grad.data()[b]};
-        const std::size_t last = of.times == 0 ? 0 : std::min(stop, std::size_t(texts.N(b)));
-        T* const into = out.data() + std::ptrdiff_t(b) * out.stride(0) + std::ptrdiff_t(t) * out.stride(1);
-        if (t + frames_at_once <= last) {
-          spread(texts, b, t, of, std::integral_constant<int, frames_at_once>{}, scratch, into, out.stride(1));
-          continue;
-        }
-        const int n = t < last ? int(last - t) : 0;
-        spread(texts, b, t, of, n, scratch, into, out.stride(1));
-        for (std::size_t r = n; r < std::min<std::size_t>(frames_at_once, stop - t); ++r)
-          std::fill_n(into + std::ptrdiff_t(r) * out.stride(1), V, T(0));
-      }
-    return std::int64_t(0);
-  });
+  parallel(
+      std::int64_t((N + part - 1) / part), threads, nb::none(), 1,
+      [&](std::int64_t task, const Alive&) {
+        const Workspace some(std::max<std::size_t>(K, 1) * frames_at_once * sizeof(T));
+        T* const scratch = static_cast<T*>(some.get());
+        const std::size_t from = task * part, stop = std::min(N, from + part);
+        for (std::size_t t = from; t < stop; t += frames_at_once)
+          for (std::size_t b = 0; b < B; ++b) {
+            const Parts<T> of{total.data() + b * N, by_token.data() + b * K * N, by_blank.data() + b * N,
+                              std::ptrdiff_t(N), grad.data()[b]};
+            const std::size_t last = of.times == 0 ? 0 : std::min(stop, std::size_t(texts.N(b)));
+            T* const into = out.data() + std::ptrdiff_t(b) * out.stride(0) + std::ptrdiff_t(t) * out.stride(1);
+            if (t + frames_at_once <= last) {
+              spread(texts, b, t, of, std::integral_constant<int, frames_at_once>{}, scratch, into, out.stride(1));
+              continue;
+            }
+            const int n = t < last ? int(last - t) : 0;
+            spread(texts, b, t, of, n, scratch, into, out.stride(1));
+            for (std::size_t r = n; r < std::min<std::size_t>(frames_at_once, stop - t); ++r)
+              std::fill_n(into + std::ptrdiff_t(r) * out.stride(1), V, T(0));
+          }
+        return std::int64_t(0);
+      },
+      Threads::torch);
 }
 
 // Writes 1 where the alignment with the largest sum of scores (B, K, N) matches, and 0 elsewhere. The table has neither
@@ -289,42 +299,45 @@ std::int64_t search(const OwnedTable& table, std::size_t budget, Batch<T> scores
     require(z_lengths(b) >= 0 && std::size_t(z_lengths(b)) <= K && x_lengths(b) >= 0 && std::size_t(x_lengths(b)) <= N,
             "lengths do not fit the batch");
   std::atomic<std::int64_t> wrong = -1;
-  parallel(std::int64_t(B), threads, nb::none(), std::int64_t(B), [&](std::int64_t b, const Alive& alive) {
-    std::fill_n(out.data() + b * K * N, K * N, T(0));
-    const std::size_t k = z_lengths(b), n = x_lengths(b);
-    if (k == 0 || n == 0) return std::int64_t(1);
-    const Workspace held((k * n + k + n) * sizeof(T));
-    T* const costs = static_cast<T*>(held.get());
-    bool sane = true;
-    for (std::size_t i = 0; i < k; ++i) {
-      const T* const row = scores.data() + b * scores.stride(0) + std::ptrdiff_t(i) * scores.stride(1);
-      if (scores.stride(2) == 1) {
-        sane &= emission_kernel<T>().negate(row, int(n), costs + i * n);
-        continue;
-      }
-      for (std::size_t j = 0; j < n; ++j) {
-        costs[i * n + j] = -row[std::ptrdiff_t(j) * scores.stride(2)];
-        sane &= costs[i * n + j] > -__builtin_inf();
-      }
-    }
-    if (!sane) wrong = b;
-    std::fill_n(costs + k * n, k + n, T(__builtin_inf()));
-    Problem<T> problem{&*table, int(k), int(n), Reducer::hard, 1, Want::trace, budget};
-    problem.match = costs;
-    problem.row = std::ptrdiff_t(n);
-    problem.column = 1;
-    problem.drop_x = costs + k * n;
-    problem.drop_z = problem.drop_x + n;
-    problem.tick = alive.tick;
-    problem.self = alive.self;
-    const Path steps(problem);
-    const Status status = solve_exactly(problem);
-    if (status == Status::no_memory) throw std::bad_alloc();
-    if (status == Status::stopped) return std::int64_t(0);
-    for (int step = 0; step < problem.path_length; ++step)
-      out.data()[(b * K + problem.path_i[step]) * N + problem.path_j[step]] = 1;
-    return std::int64_t(1);
-  });
+  parallel(
+      std::int64_t(B), threads, nb::none(), std::int64_t(B),
+      [&](std::int64_t b, const Alive& alive) {
+        std::fill_n(out.data() + b * K * N, K * N, T(0));
+        const std::size_t k = z_lengths(b), n = x_lengths(b);
+        if (k == 0 || n == 0) return std::int64_t(1);
+        const Workspace held((k * n + k + n) * sizeof(T));
+        T* const costs = static_cast<T*>(held.get());
+        bool sane = true;
+        for (std::size_t i = 0; i < k; ++i) {
+          const T* const row = scores.data() + b * scores.stride(0) + std::ptrdiff_t(i) * scores.stride(1);
+          if (scores.stride(2) == 1) {
+            sane &= emission_kernel<T>().negate(row, int(n), costs + i * n);
+            continue;
+          }
+          for (std::size_t j = 0; j < n; ++j) {
+            costs[i * n + j] = -row[std::ptrdiff_t(j) * scores.stride(2)];
+            sane &= costs[i * n + j] > -__builtin_inf();
+          }
+        }
+        if (!sane) wrong = b;
+        std::fill_n(costs + k * n, k + n, T(__builtin_inf()));
+        Problem<T> problem{&*table, int(k), int(n), Reducer::hard, 1, Want::trace, budget};
+        problem.match = costs;
+        problem.row = std::ptrdiff_t(n);
+        problem.column = 1;
+        problem.drop_x = costs + k * n;
+        problem.drop_z = problem.drop_x + n;
+        problem.tick = alive.tick;
+        problem.self = alive.self;
+        const Path steps(problem);
+        const Status status = solve_exactly(problem);
+        if (status == Status::no_memory) throw std::bad_alloc();
+        if (status == Status::stopped) return std::int64_t(0);
+        for (int step = 0; step < problem.path_length; ++step)
+          out.data()[(b * K + problem.path_i[step]) * N + problem.path_j[step]] = 1;
+        return std::int64_t(1);
+      },
+      Threads::torch);
   return wrong;
 }
 
