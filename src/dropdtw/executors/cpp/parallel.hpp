@@ -28,8 +28,8 @@ struct Alive {
   bool operator()() const { return tick(self); }
 };
 
-// Whose threads do the work: our own, or those that PyTorch works with. These wait for their next task by spinning, for
-// milliseconds, so threads of our own would share a core with each of them.
+// Whose threads do the work: our own, or those that PyTorch works with, if there are no more of them than cores. They
+// wait for their next task by spinning, for milliseconds, so threads of our own would share a core with each of them.
 enum class Threads { own, torch };
 
 // Starts PyTorch's threads; null if it is not loaded, has others than OpenMP's, or cannot use them after a fork.
@@ -200,7 +200,8 @@ template <class Task>
 void parallel(std::int64_t count, int threads, nb::object progress, std::int64_t total, const Task& task,
               Threads whose = Threads::own) {
   Work<Task> work(count, std::move(progress), total, task);
-  const Team found = whose == Threads::torch && threads > 1 && count > 1 ? team() : nullptr;
+  const bool spinning = threads > 1 && unsigned(threads) <= std::thread::hardware_concurrency();
+  const Team found = whose == Threads::torch && spinning && count > 1 ? team() : nullptr;
   if (found != nullptr)
     work.in_team(found, threads);
   else

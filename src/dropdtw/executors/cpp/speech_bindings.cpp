@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <optional>
-#include <type_traits>
 #include <vector>
 
 #include "arrays.hpp"
@@ -29,7 +29,10 @@ namespace {
 template <class T>
 using OutStrided = nb::ndarray<T, nb::ndim<3>, nb::device::cpu>;
 
-constexpr int frames_at_once = 16;  // a cache line of each token's costs
+template <class T>
+void clear(T* numbers, std::size_t n) {
+  std::memset(numbers, 0, n * sizeof(T));
+}
 
 // Numbers over a cached block of memory, which goes back to the cache with the array.
 template <class T>
@@ -68,11 +71,10 @@ class Texts {
   int K(std::size_t b) const { return int(z_lengths_[b]); }
   int N(std::size_t b) const { return int(x_lengths_[b]); }
   const std::int64_t* text(std::size_t b) const { return tokens_ + b * width; }
-  const T* frame(std::size_t b, std::size_t t) const {
-    return scores_.data() + std::ptrdiff_t(b) * scores_.stride(0) + std::ptrdiff_t(t) * scores_.stride(1);
+  Frames<T> some(std::size_t b, std::size_t t, std::size_t count) const {
+    const T* const at = scores_.data() + std::ptrdiff_t(b) * scores_.stride(0) + std::ptrdiff_t(t) * scores_.stride(1);
+    return {at, scores_.stride(1), int(count), words, K(b), blank, text(b)};
   }
-
-  std::ptrdiff_t ahead() const { return scores_.stride(1); }  // to the next frame
 
   const std::size_t items, frames;
   const int words;
@@ -98,32 +100,6 @@ struct Emitted {
   const Workspace held;
 };
 
-// Computes the costs of the frames [from, to), and the total of each if there are logits. Returns whether all of them
-// are costs, neither NaN nor −∞.
-template <class T>
-bool emit(const Texts<T>& texts, std::size_t b, int from, int to, const Emitted<T>& out, T* total) {
-  const EmissionKernel<T> kernel = emission_kernel<T>();
-  bool sane = true;
-  const auto block = [&](int t, auto n) {
-    const T* frame[frames_at_once];
-    T whole[frames_at_once] = {};
-    const auto put = [&](std::int64_t token, T* costs) {
-      for (int r = 0; r < n; ++r) costs[r] = whole[r] - frame[r][token];
-      for (int r = 0; r < n; ++r) sane &= costs[r] > -__builtin_inf();
-    };
-    for (int r = 0; r < n; ++r) {
-      frame[r] = texts.frame(b, t + r);
-      if (texts.logits) total[t + r] = whole[r] = kernel.total(frame[r], texts.words, texts.ahead());
-    }
-    put(texts.blank, out.blanks() + t);
-    for (int i = 0; i < out.K; ++i) put(texts.text(b)[i], out.tokens() + std::size_t(i) * out.N + t);
-  };
-  for (; from + frames_at_once <= to; from += frames_at_once)
-    block(from, std::integral_constant<int, frames_at_once>{});
-  if (from < to) block(from, to - from);
-  return sane;
-}
-
 // Solves a batch of texts. Computes, if there is room for them, the derivatives of each value with respect to the costs
 // of its tokens and blanks, or the token of each frame on the best path. Returns an item whose scores are not scores
 // (NaN or +∞), or −1.
@@ -139,10 +115,14 @@ std::int64_t ctc(const OwnedTable& table, int reducer, std::size_t budget, Batch
   require(fits(total, N) && fits(by_token, K) && fits(by_blank, N) && fits(path, N) && (total || !logits) &&
               bool(by_token) == bool(by_blank) && (!by_token || by_token->shape(2) == N),
           "nowhere to put the results");
+  const EmissionKernel<T> kernel = emission_kernel<T>();
   std::vector<std::optional<Emitted<T>>> emitted(B);
   std::atomic<std::int64_t> wrong = -1;
-  const auto fill = [&](std::int64_t b, int from, int to) {
-    if (!emit(texts, b, from, to, *emitted[b], logits ? total->data() + b * N : nullptr)) wrong = b;
+  const auto emit = [&](std::int64_t b, int from, int to) {
+    const Emitted<T>& to_fill = *emitted[b];
+    const Emissions<T> out{to_fill.tokens() + from, to_fill.blanks() + from,
+                           logits ? total->data() + b * N + from : nullptr, to_fill.N};
+    if (from < to && !kernel.costs(texts.some(b, from, to - from), out)) wrong = b;
   };
   // With fewer items than threads, the threads share the frames of each, as far as that is worth it.
   constexpr std::size_t worth = 1 << 17;  // scores
@@ -155,7 +135,7 @@ std::int64_t ctc(const OwnedTable& table, int reducer, std::size_t budget, Batch
         std::int64_t(B) * parts, threads, nb::none(), 1,
         [&](std::int64_t k, const Alive&) {
           const std::int64_t b = k / parts, from = k % parts * part;
-          fill(b, int(from), int(std::min<std::int64_t>(from + part, texts.N(b))));
+          emit(b, int(from), int(std::min<std::int64_t>(from + part, texts.N(b))));
           return std::int64_t(0);
         },
         Threads::torch);
@@ -165,14 +145,14 @@ std::int64_t ctc(const OwnedTable& table, int reducer, std::size_t budget, Batch
       [&](std::int64_t b, const Alive& alive) {
         if (!shared) {
           emitted[b].emplace(texts, b);
-          fill(b, 0, texts.N(b));
+          emit(b, 0, texts.N(b));
         }
         const Emitted<T>& costs = *emitted[b];
         const std::int64_t* const text = texts.text(b);
         std::int64_t* const matched = path ? path->data() + b * N : nullptr;
         if (matched != nullptr) std::fill_n(matched, N, texts.blank);
         if (by_token)
-          for (int i = 0; i < costs.K; ++i) std::fill_n(by_token->data() + (b * K + i) * N, costs.N, T(0));
+          for (int i = 0; i < costs.K; ++i) clear(by_token->data() + (b * K + i) * N, costs.N);
         if (by_blank) std::fill_n(by_blank->data() + b * N, costs.N, T(costs.K == 0));
         double& found = value.data()[b] = costs.K == 0 ? 0 : __builtin_inf();
         if (costs.K == 0)  // all frames are blank
@@ -212,37 +192,6 @@ std::int64_t ctc(const OwnedTable& table, int reducer, std::size_t budget, Batch
   return wrong;
 }
 
-// What the gradient of an item is made of: the totals of its frames, and the derivatives with respect to its costs.
-template <class T>
-struct Parts {
-  const T *total, *by_token, *by_blank;
-  std::ptrdiff_t row;  // from one token to the next
-  T times;
-};
-
-// Writes the gradient of n frames of item b from frame t on, `step` apart. For most n is a constant. `some`: scratch.
-template <class T, class Count>
-void spread(const Texts<T>& texts, std::size_t b, std::size_t t, const Parts<T>& parts, Count n, T* some, T* out,
-            std::ptrdiff_t step) {
-  const EmissionKernel<T> kernel = emission_kernel<T>();
-  const int K = texts.K(b);
-  const std::int64_t* const text = texts.text(b);
-  T blanks[frames_at_once], share[frames_at_once];
-  for (int r = 0; r < n; ++r) share[r] = blanks[r] = parts.by_blank[t + r] * parts.times;
-  for (int i = 0; i < K; ++i) {
-    const T* const from = parts.by_token + i * parts.row + t;
-    for (int r = 0; r < n; ++r) share[r] += some[i * frames_at_once + r] = from[r] * parts.times;
-  }
-  for (int r = 0; r < n; ++r, out += step) {
-    if (texts.logits)
-      kernel.softmax(texts.frame(b, t + r), texts.words, texts.ahead(), parts.total[t + r], share[r], out);
-    else
-      std::fill_n(out, texts.words, T(0));
-    out[texts.blank] -= blanks[r];
-    for (int i = 0; i < K; ++i) out[text[i]] -= some[i * frames_at_once + r];
-  }
-}
-
 // Writes the gradient at the scores (B, T, V), zero in padding: `grad` (B,) times the derivatives that `ctc` found.
 template <class T>
 void ctc_gradient(Batch<T> scores, Rows<std::int64_t> tokens, Vector<std::int64_t> z_lengths,
@@ -260,26 +209,22 @@ void ctc_gradient(Batch<T> scores, Rows<std::int64_t> tokens, Vector<std::int64_
   // would otherwise wait for each other's cache lines.
   constexpr std::size_t enough = 1 << 15;  // scores per task
   const std::size_t part = (enough / V / std::max<std::size_t>(B, 1) / frames_at_once + 1) * frames_at_once;
+  const EmissionKernel<T> kernel = emission_kernel<T>();
   parallel(
       std::int64_t((N + part - 1) / part), threads, nb::none(), 1,
       [&](std::int64_t task, const Alive&) {
-        const Workspace some(std::max<std::size_t>(K, 1) * frames_at_once * sizeof(T));
-        T* const scratch = static_cast<T*>(some.get());
+        const Workspace some((K + 1) * frames_at_once * sizeof(T));
         const std::size_t from = task * part, stop = std::min(N, from + part);
         for (std::size_t t = from; t < stop; t += frames_at_once)
           for (std::size_t b = 0; b < B; ++b) {
-            const Parts<T> of{total.data() + b * N, by_token.data() + b * K * N, by_blank.data() + b * N,
-                              std::ptrdiff_t(N), grad.data()[b]};
-            const std::size_t last = of.times == 0 ? 0 : std::min(stop, std::size_t(texts.N(b)));
+            const std::size_t end = std::min(stop, t + frames_at_once), length = texts.N(b), at = b * N + t;
+            const T times = grad.data()[b];
+            const std::size_t n = times == 0 || t >= length ? 0 : std::min(end, length) - t;
+            const Emissions<const T> by{by_token.data() + b * K * N + t, by_blank.data() + at,
+                                        logits ? total.data() + at : nullptr, std::ptrdiff_t(N)};
             T* const into = out.data() + std::ptrdiff_t(b) * out.stride(0) + std::ptrdiff_t(t) * out.stride(1);
-            if (t + frames_at_once <= last) {
-              spread(texts, b, t, of, std::integral_constant<int, frames_at_once>{}, scratch, into, out.stride(1));
-              continue;
-            }
-            const int n = t < last ? int(last - t) : 0;
-            spread(texts, b, t, of, n, scratch, into, out.stride(1));
-            for (std::size_t r = n; r < std::min<std::size_t>(frames_at_once, stop - t); ++r)
-              std::fill_n(into + std::ptrdiff_t(r) * out.stride(1), V, T(0));
+            kernel.gradient(texts.some(b, t, n), by, times, static_cast<T*>(some.get()), into, out.stride(1));
+            for (std::size_t r = n; r < end - t; ++r) clear(into + std::ptrdiff_t(r) * out.stride(1), V);
           }
         return std::int64_t(0);
       },
@@ -298,35 +243,28 @@ std::int64_t search(const OwnedTable& table, std::size_t budget, Batch<T> scores
   for (std::size_t b = 0; b < B; ++b)
     require(z_lengths(b) >= 0 && std::size_t(z_lengths(b)) <= K && x_lengths(b) >= 0 && std::size_t(x_lengths(b)) <= N,
             "lengths do not fit the batch");
+  const EmissionKernel<T> kernel = emission_kernel<T>();
   std::atomic<std::int64_t> wrong = -1;
   parallel(
       std::int64_t(B), threads, nb::none(), std::int64_t(B),
       [&](std::int64_t b, const Alive& alive) {
-        std::fill_n(out.data() + b * K * N, K * N, T(0));
+        clear(out.data() + b * K * N, K * N);
         const std::size_t k = z_lengths(b), n = x_lengths(b);
         if (k == 0 || n == 0) return std::int64_t(1);
-        const Workspace held((k * n + k + n) * sizeof(T));
-        T* const costs = static_cast<T*>(held.get());
-        bool sane = true;
-        for (std::size_t i = 0; i < k; ++i) {
-          const T* const row = scores.data() + b * scores.stride(0) + std::ptrdiff_t(i) * scores.stride(1);
-          if (scores.stride(2) == 1) {
-            sane &= emission_kernel<T>().negate(row, int(n), costs + i * n);
-            continue;
-          }
-          for (std::size_t j = 0; j < n; ++j) {
-            costs[i * n + j] = -row[std::ptrdiff_t(j) * scores.stride(2)];
-            sane &= costs[i * n + j] > -__builtin_inf();
-          }
-        }
-        if (!sane) wrong = b;
-        std::fill_n(costs + k * n, k + n, T(__builtin_inf()));
         Problem<T> problem{&*table, int(k), int(n), Reducer::hard, 1, Want::trace, budget};
-        problem.match = costs;
-        problem.row = std::ptrdiff_t(n);
-        problem.column = 1;
-        problem.drop_x = costs + k * n;
-        problem.drop_z = problem.drop_x + n;
+        problem.match = scores.data() + std::ptrdiff_t(b) * scores.stride(0);
+        problem.row = scores.stride(1);
+        problem.column = scores.stride(2);
+        problem.sign = -1;
+        for (std::size_t i = 0; i < k; ++i) {
+          const T* const row = problem.match + std::ptrdiff_t(i) * problem.row;
+          bool sane = problem.column != 1 || kernel.sane(row, int(n));
+          for (std::size_t j = 0; problem.column != 1 && j < n; ++j)
+            sane &= row[std::ptrdiff_t(j) * problem.column] < __builtin_inf();
+          if (!sane) wrong = b;
+        }
+        const std::vector<T> never(std::max(k, n), T(__builtin_inf()));
+        problem.drop_x = problem.drop_z = never.data();
         problem.tick = alive.tick;
         problem.self = alive.self;
         const Path steps(problem);
