@@ -106,6 +106,26 @@ assert all(torch.equal(a, b) for a, b in zip(everything(1), found, strict=True))
     in_a_process_of_its_own(program, preexec_fn=stacks_of(64))
 
 
+@linux
+def test_a_batch_in_torch_after_a_fork():
+    """The threads of PyTorch do not survive it."""
+    pytest.importorskip("torch", reason="the losses need PyTorch: pip install dropdtw[torch]")
+    program = """
+import os, torch
+from dropdtw.torch import drop_dtw
+torch.set_num_threads(2)
+C = torch.rand(64, 5, 7)
+wanted = drop_dtw(C, 0.3)
+torch.rand(1 << 20).exp()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    os._exit(not torch.equal(drop_dtw(C, 0.3), wanted))
+assert os.waitpid(child, 0)[1] == 0
+"""
+    in_a_process_of_its_own(program)
+
+
 # One long sequence against 256 short ones: four tasks with 51 MB of columns each.
 LONG = """
 short = [rng.normal(size=(1, 1)).astype(np.float32)] * 256

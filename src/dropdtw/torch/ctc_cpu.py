@@ -15,11 +15,13 @@ from dropdtw.torch import ops
 from dropdtw.torch.ctc import ONCE
 from dropdtw.torch.operators import Tensors, operator
 
+_cpp: Any = None
 try:
     import dropdtw._cpp as _cpp
     from dropdtw.executors import cpu
+    from dropdtw.executors.cpu_graphs import REDUCER
 except ImportError:
-    _cpp = None  # type: ignore[assignment]
+    pass
 
 
 class Texts(NamedTuple):
@@ -87,7 +89,7 @@ def _arrays(scores: Tensor, *others: Tensor) -> list[Any]:
 
 
 def _room(like: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """An uninitialized tensor in memory that the kernels keep from call to call, since touching fresh memory is slow."""
+    """An uninitialized tensor in memory that the kernels keep from call to call: touching fresh memory is slow."""
     make = _cpp.room_float64 if like.dtype == torch.float64 else _cpp.room_float32
     return torch.from_numpy(make(torch.Size(shape).numel())).view(shape)
 
@@ -106,7 +108,7 @@ def _solved(scores: Tensor, texts: Texts, reducer: str, **results: Tensor) -> Te
         results["total"] = _room(scores, scores.shape[:2])
     wrong = _cpp.ctc(
         _table(recurrence.ctc()),
-        cpu.REDUCER[reducer],
+        REDUCER[reducer],
         cpu.BUDGET,
         *_arrays(scores, tokens, z_lengths, x_lengths),
         blank,
@@ -126,17 +128,17 @@ def _forward(tensors: Tensors, texts: Texts) -> tuple[Tensor, Tensors, Any]:
     room = {"total": (B, T), "by_token": (B, S, T), "by_blank": (B, T)}
     results = {name: _room(wide, shape) for name, shape in room.items()}
     found = _solved(wide, texts, "soft", **results)
-    return found, (wide, *texts[:3], *results.values()), (texts.blank, texts.logits, scores.dtype)
+    return found, (scores, *texts[:3], *results.values()), (texts.blank, texts.logits)
 
 
-def _backward(grad: Tensor, kept: Tensors, settings: tuple[int, bool, torch.dtype]) -> Tensors:
-    blank, logits, dtype = settings
+def _backward(grad: Tensor, kept: Tensors, settings: tuple[int, bool]) -> Tensors:
     scores, *others = cast("list[Tensor]", kept)
-    strides = torch.empty_like(scores, device="meta").stride()
-    found = _room(scores, (scores.numel(),)).as_strided(scores.shape, strides)
-    arrays = _arrays(scores, *others, grad.to(scores.dtype))
-    _cpp.ctc_gradient(*arrays[:4], blank, logits, torch.get_num_threads(), *arrays[4:], found.numpy())
-    return (found.to(dtype),)
+    wide = _readable(scores)
+    strides = torch.empty_like(wide, device="meta").stride()
+    found = _room(wide, (wide.numel(),)).as_strided(wide.shape, strides)
+    arrays = _arrays(wide, *others, grad.detach().to(wide.dtype))
+    _cpp.ctc_gradient(*arrays[:4], *settings, torch.get_num_threads(), *arrays[4:], found.numpy())
+    return (found.to(scores.dtype),)
 
 
 _differentiable = operator(_forward, _backward, ONCE)

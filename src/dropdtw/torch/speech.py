@@ -313,10 +313,10 @@ def monotonic_align(
             )
         mask = mask.to(value.device)
     quick = skip is None and ctc.searches(value)
-    if mask is not None and not quick:
-        z_lengths, x_lengths = (mask[:, :, 0] != 0).sum(1), (mask[:, 0] != 0).sum(1)
     lengths = None
-    if z_lengths is not None or x_lengths is not None:
+    if mask is not None and not quick:
+        lengths = mask[:, :, 0].count_nonzero(1), mask[:, 0].count_nonzero(1)
+    elif z_lengths is not None or x_lengths is not None:
         lengths = (
             _lengths(K if z_lengths is None else z_lengths, "z_lengths", B, K)[0].to(value.device),
             _lengths(N if x_lengths is None else x_lengths, "x_lengths", B, N)[0].to(value.device),

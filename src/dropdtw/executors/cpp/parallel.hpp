@@ -32,15 +32,16 @@ struct Alive {
 // wait for their next task by spinning, for milliseconds, so threads of our own would share a core with each of them.
 enum class Threads { own, torch };
 
-// Starts PyTorch's threads; null if it is not loaded, has others than OpenMP's, or cannot use them after a fork.
+// Starts PyTorch's threads; null if it is not loaded, has others than OpenMP's, or lost them in a fork.
 using Team = void (*)(void (*body)(void*), void* data, unsigned threads, unsigned flags);
-inline Team team() {
 #ifdef __linux__
-  static const pid_t process = getpid();
-  if (getpid() == process) return reinterpret_cast<Team>(dlsym(RTLD_DEFAULT, "GOMP_parallel"));
-#endif
-  return nullptr;
+inline const pid_t loaded_in = getpid();
+inline Team team() {
+  return getpid() == loaded_in ? reinterpret_cast<Team>(dlsym(RTLD_DEFAULT, "GOMP_parallel")) : nullptr;
 }
+#else
+inline Team team() { return nullptr; }
+#endif
 
 // Runs tasks 0, 1, … below `count`, each once, on the calling thread and on workers.
 template <class Task>
