@@ -165,7 +165,7 @@ def check_method(method: str, kind: str) -> float:
         paid = drops | {name: rand(3) for name in names}
         C = rand(3, K, N)
         given = [C, *paid.values()]
-        how = {"method": method, "reducer": kind, "gamma": GAMMA, **limit, **paid}
+        how = {"method": method, "reducer": kind, **({} if kind == "hard" else {"gamma": GAMMA}), **limit, **paid}
         if ragged:
             how |= {"z_lengths": [K, max(1, K // 2), 1], "x_lengths": [N, max(1, N - 3), N]}
         ours, truth = ((v := drop_dtw(C, **how, executor=e), *grads(v, given)) for e in ("triton", "wavefront"))
@@ -244,7 +244,7 @@ def measure(name: str, B: int, K: int, N: int, both: bool, goal: str, wavefront:
     both_ways(sets[0])
     torch.cuda.synchronize()
     memory = (torch.cuda.max_memory_allocated() - before) / sets[0][0].nbytes - 1
-    states = room(table, sets[0][0], True).states.nbytes
+    states = room(table, sets[0][0], True, "smooth").states.nbytes
     moved = 3 * sets[0][0].nbytes + 2 * states
     slow = ""
     if wavefront:

@@ -73,7 +73,7 @@ def check_loss(name: str) -> float:
     for match in ("softmax",) if logit else ("softmax", "cosine", "sqeuclidean"):
         for m, shape in enumerate(SHAPES):
             options = {"match": "softmax:4" if match == "softmax" else match, "reducer": reducers[m % 3]}
-            options |= {"gamma": GAMMA, "normalize": (None, "x", "z", "both")[m]}
+            options |= {"normalize": (None, "x", "z", "both")[m]} | ({} if m % 3 == 2 else {"gamma": GAMMA})
             loss = LOSSES[name](shape[3], **options).to("cuda", torch.float64)
             Z, X = sequences(*shape, torch.float64, generator=generator)
             how = {}

@@ -2,7 +2,7 @@
 
 python benchmarks/long.py [--shape 1000 1000000] [--match cosine] [--drop-x percentile:30] [--drop-z 0.3] [--features 8]
 
-Without --shape, it prints the table of docs/performance.md. Memory is the peak of the process minus its inputs; the
+Without --shape, it prints what docs/performance.md shows. Memory is the peak of the process minus its inputs; the
 column C is the memory that all match costs would need. Frames follow the steps with noise, and every seventh frame is
 foreign. The last column is the share of the other frames, in a sample, that were matched to their own step.
 """

@@ -32,7 +32,6 @@ PAGES = (
     "training.md",
     "sensors.md",
     "symbols.md",
-    "diff.md",
     "sklearn.md",
     "speech.md",
 )

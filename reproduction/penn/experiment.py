@@ -3,6 +3,11 @@
 `python -m reproduction penn` runs this. It trains an encoder to align pairs of videos of one action, with SmoothDTW or
 with Drop-DTW, while a growing share of the frames of one video come from other actions. It evaluates Kendall's τ of
 nearest neighbors on clean test videos. Settings are tuned on a part of the training videos.
+
+A pose is 13 joints, relative to the center of the person's box in each frame, in units of the box's median size over
+the video, with the poses 2 and 4 frames before and after: in a single pose, moving up and moving down look alike. The
+loss is the softmax cost (Eq. 4) of unit vectors with smoothMin (γ = 0.1), without a regularizer. On Penn Action, the
+temperatures chosen for SmoothDTW were 0.2 and 0.3; Drop-DTW got percentile 70 up to 20 % of outliers, then 30.
 """
 
 from __future__ import annotations

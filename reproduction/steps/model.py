@@ -150,6 +150,8 @@ class StepModel(nn.Module):
 
     def embed_batch(self, batch: Tensors) -> Tensor:
         """Embed the frames of a batch, (B, N, d'), with zeros for the padding, which is half of it."""
+        if batch.frames.is_cuda:  # picking the real frames would wait for the GPU
+            return self.embed(batch.frames).where(batch.real[..., None], 0.0)
         X = batch.frames.new_zeros(*batch.frames.shape[:2], batch.steps.shape[2])
         X[batch.real] = self.embed(batch.frames[batch.real])
         return X

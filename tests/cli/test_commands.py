@@ -192,6 +192,7 @@ WRONG = {
     "threshold": (["align", "Z.npy", "X.npy", "--threshold", "low"], "--threshold is 'low'; give a number, perc"),
     "window": (["align", "Z.npy", "X.npy", "--window", "wide"], "--window is 'wide'"),
     "wide window": (["align", "Z.npy", "X.npy", "--window", "2.5"], "--window is '2.5'; give a number of columns"),
+    "prose": (["align", STEPS, TALK], "steps.txt holds text, not numbers; `dropdtw align --text` aligns words"),
     "fps": (["align", "Z.npy", "X.npy", "--fps", "0"], "--fps is 0.0"),
     "two clocks": (["align", "Z.npy", "X.npy", "--fps", "25", "--time", "t"], "--fps and --time both set the times"),
     "no clock": (["align", "Z.npy", "X.npy", "--time", "t"], "X.npy has no named columns, so none is called 't'"),

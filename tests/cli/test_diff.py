@@ -109,6 +109,32 @@ def test_markdown_is_a_text(folder):
     assert run("diff", "a.md", "b.txt", "-f", "json").stdout == run("diff", "a.txt", "b.txt", "-f", "json").stdout
 
 
+@pytest.mark.parametrize("kind", ["srt", "json", "list"])
+def test_a_plain_text_and_one_with_times_are_compared_by_words(folder, kind):
+    cues = [cue._asdict() for cue in read_subtitles((folder / "b.srt").read_text())]
+    timed = "b.srt" if kind == "srt" else "b.json"
+    if kind != "srt":
+        (folder / timed).write_text(json.dumps(cues if kind == "list" else {"text": "", "segments": cues}))
+    by_words = run("diff", "a.txt", "b.txt")
+    assert "has no times" not in by_words.stderr
+    done = run("diff", "a.txt", timed)
+    assert done.stdout == by_words.stdout
+    assert done.stderr == "dropdtw: a.txt has no times, so A and B are compared by words, and positions count words\n"
+    assert run("diff", timed, "a.txt").stdout == run("diff", "b.txt", "a.txt").stdout
+    run("diff", "a.txt", timed, "--out", "e.html")
+    assert "<h1>160 words in common; only in A 80, only in B 32.</h1>" in (folder / "e.html").read_text()
+    done = run("diff", "a.srt", timed)
+    assert done.stdout == run("diff", "a.srt", "b.srt").stdout
+    assert done.stderr == ""
+
+
+def test_numbers_in_json_are_a_sequence(folder):
+    rows = np.random.default_rng(0).normal(size=(40, 3)).round(3).tolist()
+    (folder / "lists.json").write_text(json.dumps(rows))
+    (folder / "named.json").write_text(json.dumps([dict(zip("abc", row, strict=True)) for row in rows]))
+    assert run("diff", "lists.json", "named.json").stdout.splitlines()[1].split()[:5] == ["same", "0", "40", "0", "40"]
+
+
 def test_unrelated_texts_are_said_to_be_so(folder):
     done = run("diff", "a.srt", "other.srt")
     assert "these have nothing in common" in done.stderr
@@ -119,8 +145,8 @@ def test_unrelated_texts_are_said_to_be_so(folder):
     ("arguments", "said"),
     [
         (["diff", "a.srt", "b.npy"], "A is a text (a.srt) and B is a sequence (b.npy); give two of the same kind"),
-        (["diff", "a.md", "b.srt"], "one text has times and the other has none"),
-        (["diff", "a.srt", "b.txt"], "one text has times and the other has none"),
+        (["diff", "a.json", "b.txt"], "A is a sequence (a.json) and B is a text (b.txt); give two of the same kind"),
+        (["diff", "cut.json", "b.txt"], "cut.json: these subtitles begin like JSON, but are not valid JSON"),
         (["diff", "a.srt", "b.srt", "--format", "xls"], "--format is 'xls'; choose one of json"),
         (["diff", "a.srt", "b.srt", "--out", "e.doc"], "whose extension is not a known format; use .json, .csv"),
         (["diff", "a.srt", "b.srt", "--fps", "3"], "--fps is only for sequences of features, but A is a text; omit it"),
@@ -137,10 +163,13 @@ def test_unrelated_texts_are_said_to_be_so(folder):
         (["retime", "a.srt", "--to", "b.txt"], "--to is b.txt, which has no times"),
         (["diff", "a.srt", "b.srt", "--min", "0"], "min is 0.0; give a number above 0"),
         (["diff", "a.srt", "b.srt", "-f", "ffmpeg"], "--format ffmpeg is for recordings, but B is a text"),
-        (["diff", "a.txt", "b.txt", "-f", "audacity"], "--format audacity needs times in seconds"),
+        (["diff", "a.txt", "b.txt", "-f", "audacity"], "--format audacity needs times in seconds, but a.txt has none"),
+        (["diff", "a.srt", "b.txt", "-f", "audacity"], "--format audacity needs times in seconds, but b.txt has none"),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_a_way_out(folder, monkeypatch, capsys, arguments, said):
+    (folder / "a.json").write_text("[[1, 2], [3, 4]]")
+    (folder / "cut.json").write_text('{"text": "now we')
     code, out, err = call(monkeypatch, capsys, *arguments)
     assert (code, out) == (2, "")
     assert said in err

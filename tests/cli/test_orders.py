@@ -28,12 +28,9 @@ def test_the_example_says_what_was_done_left_out_and_chosen():
     ]
 
 
-@needs_words
 def test_the_guide_shows_the_example_as_it_is():
     guide = (EXAMPLES.parent / "docs" / "cli.md").read_text(encoding="utf-8")
     assert f"```text\n{STEPS.read_text(encoding='utf-8')}```" in guide
-    command = "dropdtw chapters examples/orders/steps.txt examples/orders/talk.srt"
-    assert f"$ {command}\n{run('chapters', STEPS, TALK).stdout}```" in guide
 
 
 @needs_words

@@ -191,6 +191,28 @@ def test_the_page_highlights_what_is_read_and_plays_from_a_click(folder, browser
     assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
+def test_every_mark_of_the_page_is_in_its_legend_and_looks_alike_there(folder, browser):
+    lines = (folder / "tea.md").read_text().splitlines()
+    assert lines[0] == "# The tea shop"
+    (folder / "tea.md").write_text("\n".join(["# An old bicycle", *lines[1:]]))
+    run("sync", "tea.md", "tea.wav", "--words", "tea.json", "--out", "tea.html")
+    browser.get((folder / "tea.html").as_uri())
+    look = """
+        const seen = (e) => ["textDecorationLine", "textDecorationStyle", "borderLeftColor", "borderLeftWidth"]
+          .map((name) => getComputedStyle(e)[name]).join();
+        const looks = (selector) => [...document.querySelectorAll(selector)].map(seen);
+        return [looks("p .sentence.unread"), looks(".marks .unread"), looks(".extra"), looks(".marks .bar")];
+    """
+    unread, unread_key, extra, extra_key = browser.execute_script(look)
+    assert len(unread) == 2  # the heading, too
+    assert set(unread) == set(unread_key)
+    assert unread[0].startswith("line-through")
+    assert len(extra) == 3
+    assert len(extra_key) == 2  # what is not in the text, and what is said again
+    assert set(extra) == set(extra_key)
+    assert "2 not read (struck out)" in browser.find_element("css selector", ".marks").text
+
+
 @pytest.mark.parametrize("width", [1400, 390])
 def test_the_page_fits_screens_and_can_be_read(folder, browser, width):
     run("sync", "tea.md", "tea.wav", "--words", "tea.json", "--out", "tea.html")

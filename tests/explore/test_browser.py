@@ -376,7 +376,7 @@ def test_the_legend_explains_colors_hatching_and_curves(page):
     first = narrow.index("component 1")
     assert narrow[first + 1 : first + 3] == ["2", "3"]
     texts = {label[0] for label in labels(page.open())}
-    assert {"match cost", "matched", "dropped", "truth"} <= texts
+    assert {"match cost", "matched", "dropped", "truth", "probability of a match", "P(match)", "P(drop x)"} <= texts
     assert {"component 1", "component 2", "component 3"} <= texts
     assert "time (seconds)" in texts
     assert {"0.0", "0.5", "5.5"} <= texts  # 57 frames at 10 per second

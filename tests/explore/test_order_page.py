@@ -55,6 +55,15 @@ def test_the_boxes_bear_the_order_in_which_they_were_done(page):
     assert [entry for entry in page.browser.get_log("browser") if entry["level"] == "SEVERE"] == []
 
 
+def test_the_marks_of_the_boxes_are_explained(page, browser):
+    assert page.text("order-key") == (
+        "done, numbered by time left out · dotted: optional · pale: on another way · purple arrow: back, to repeat"
+    )
+    colors = """const color = (e, name) => getComputedStyle(document.querySelector(e))[name];
+    return [color("#order-key .matched", "backgroundColor"), color("#boxes .done rect", "stroke")]"""
+    assert len(set(page.run(colors))) == 1
+
+
 def test_the_walk_follows_the_sliders(page):
     page.choose("drop_z-kind", "constant")
     page.slide("drop_z-number", 0)

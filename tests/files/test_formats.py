@@ -93,6 +93,13 @@ WRONG = {
     "names.csv": ("a,b\n", "it has no rows"),
     "comment.csv": ("# nothing\n", "it has no rows"),
     "cell.csv": ("1,2\n\n3,x\n", "line 3, column 2 is 'x', not a number"),
+    "prose.txt": (
+        "Boil 2 eggs, then\nwait.\n",
+        "prose.txt holds text, not numbers; `dropdtw align --text`",
+    ),
+    "line.txt": ("Now boil the water.\n", "holds text, not numbers"),
+    "cell.txt": ("level speed\n1 2\n3 high\n", r"cannot be read as .txt: line 3, column 2 \(speed\) is 'high', not a"),
+    "ragged.txt": ("level speed\n1 2\n3\n", "cannot be read as .txt: row 2 has 1 numbers"),
     "hole.csv": ("1,2\n3,\n", "hole.csv has NaN"),
     "ragged.csv": ("1,2\n3\n", "row 2 has 1 numbers, the first one 2"),
     "nan.csv": ("1,2\nnan,3\n", "NaN or infinity in element 1"),

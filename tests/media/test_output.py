@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import xml.etree.ElementTree as ET
 from fractions import Fraction
 
@@ -78,6 +79,20 @@ def test_the_page_shows_each_row_and_escapes_what_others_wrote():
     assert "the end is &lt;quiet&gt;" in text
     assert "<script" not in text
     assert "0:50 in common; only in A 0:10, only in B 0:40." in text
+
+
+def test_each_color_of_the_strips_is_explained_if_it_occurs():
+    def key(edits):
+        text = write_edits(edits, "html")
+        return re.findall(r'<span><i class="(\w+)"></i>(.*?)</span>', text[: text.index("<table>")])
+
+    both, one = ("same", "in both, joined by ribbons"), ("only", "only in one of them")
+    assert key(EDITS) == [both, one]
+    assert key(Edits.of_same([((0, 60), (0, 60), 1.0)], (60, 60))) == [both]
+    assert key(Edits.of_same([], (60, 50))) == [one]
+    short = Edits.of_same([((0, 10), (0, 10), 1.0), ((10, 60), (10.5, 60.5), 1.0)], (60, 60.5))
+    assert key(short) == [both, ("rest", "different, but too short to list")]
+    assert key(Edits.uncompared((60, 50), ["B is silent"])) == [("rest", "not compared")]
 
 
 @pytest.mark.parametrize("speed", [None, 1.0042])

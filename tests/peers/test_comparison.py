@@ -14,7 +14,6 @@ from aeon.similarity_search.subsequence import NaiveSubsequenceSearch
 from dtaidistance import dtw as dtaidistance
 from dtaidistance import dtw_barycenter
 from dtaidistance.clustering import kmeans
-from dtaidistance.innerdistance import CustomInnerDist
 from dtaidistance.subsequence.dtw import subsequence_alignment
 from librosa.sequence import dtw as librosa
 from tslearn import metrics as tslearn
@@ -23,7 +22,7 @@ from tslearn.barycenters import dtw_barycenter_averaging
 import dropdtw
 import dropdtw.sklearn
 import dropdtw.torch
-from dropdtw import orders, windows
+from dropdtw import orders
 
 PAGE = (Path(__file__).parents[2] / "docs" / "migrating.md").read_text(encoding="utf-8")
 pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
@@ -34,22 +33,6 @@ MANY = [RNG.normal(size=n) for n in (7, 12, 9)]
 TABLE, LABELS = RNG.normal(size=(8, 1, 20)), np.arange(8) % 2
 SERIES = TABLE[:, 0]
 BATCH = torch.rand(2, 5, 3, requires_grad=True), torch.rand(2, 7, 3)
-
-
-class Absolute(CustomInnerDist):
-    """A distance of dtaidistance's user."""
-
-    @staticmethod
-    def inner_dist(x, y):
-        return abs(x - y)
-
-    @staticmethod
-    def result(x):
-        return x
-
-
-def apart(a, b):
-    return float(np.abs(a - b).sum())
 
 
 def stream(**options):
@@ -84,10 +67,6 @@ CALLS = {
         "librosa": lambda: librosa(P.T, Q.T, subseq=True)[0][-1].min(),
         "dtw-python": lambda: dtw_python.dtw(P, Q, step_pattern="asymmetric", open_begin=True, open_end=True).distance,
     },
-    "free ends with limits": {
-        "dropdtw": lambda: dropdtw.distance(*MANY[:2], method=dropdtw.free_ends(x=(2, 1))),
-        "dtaidistance": lambda: dtaidistance.distance(*MANY[:2], psi=(0, 0, 2, 1)),
-    },
     "every place where a query occurs, best first": {
         "dropdtw": lambda: [o.cost for o in dropdtw.find(SERIES[0], SERIES.ravel(), 3)],
         "aeon": lambda: (
@@ -106,13 +85,6 @@ CALLS = {
         "librosa": lambda: librosa(C=C)[0][-1, -1],
         "dtw-python": lambda: dtw_python.dtw(C).distance,
     },
-    "a metric of your own": {
-        "dropdtw": lambda: dropdtw.distance(P, Q, match=lambda Z, X: np.abs(Z[:, None] - X).sum(axis=2)),
-        "tslearn": lambda: tslearn.dtw_path_from_metric(P, Q, metric=apart)[1],
-        "dtaidistance": lambda: dtaidistance.distance(*MANY[:2], inner_dist=Absolute),
-        "librosa": lambda: librosa(P.T, Q.T, metric=apart)[0][-1, -1],
-        "dtw-python": lambda: dtw_python.dtw(P, Q, dist_method=apart).distance,
-    },
     "step patterns with weights": {
         "dropdtw": lambda: dropdtw.distance(P, Q, method="symmetricP1"),
         "librosa": lambda: librosa(
@@ -123,12 +95,6 @@ CALLS = {
     "a mask of the pairs that may match": {
         "dropdtw": lambda: dropdtw.cost(C, mask=np.abs(np.subtract.outer(range(5), range(8))) < 5),
         "dtw-python": lambda: dtw_python.dtw(C, window_type=lambda i, j, **sizes: abs(i - j) < 5).distance,
-    },
-    "Itakura's parallelogram": {
-        "dropdtw": lambda: dropdtw.cost(C, mask=windows.itakura(*C.shape)),
-        "tslearn": lambda: tslearn.dtw(P, Q, global_constraint="itakura", itakura_max_slope=2.0),
-        "aeon": lambda: aeon.dtw_distance(*SERIES[:2], itakura_max_slope=0.3),
-        "dtw-python": lambda: dtw_python.dtw(*SERIES[:2], window_type="itakura").distance,
     },
     "ERP, EDR, derivative and weighted DTW": {
         "dropdtw": lambda: [
@@ -170,12 +136,6 @@ CALLS = {
             *clusters(import_module("aeon.clustering").TimeSeriesKMeans, distance="dtw"),
         ],
         "dtaidistance": lambda: [*dtw_barycenter.dba_loop(SERIES), *map(len, dtaidistance_clusters().values())],
-    },
-    "averages and k-means that drop junk": {
-        "dropdtw": lambda: [
-            *dropdtw.barycenter(SERIES, drop_x=0.3).average,
-            *clusters(dropdtw.sklearn.AlignmentKMeans, drop_x=0.3),
-        ],
     },
     "steps in any order, alternatives, repeats": {
         "dropdtw": lambda: [

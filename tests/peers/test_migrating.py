@@ -1,6 +1,6 @@
 """docs/migrating.md, row by row: what stands left and right in its tables gives the same, and the numbers are right.
 
-A page's series come from its first example, the names of a section from the imports above its table.
+The series come from the example under "The calls", the names of a section from the imports above its table.
 """
 
 import doctest
@@ -35,7 +35,7 @@ def rows(text):
         yield codes[0][1], codes[1][1], None if said is None else said[1]
 
 
-RUN = {title: list(rows(text)) for title, text in sections().items() if "|---|" in text}
+RUN = {title: list(rows(text)) for title, text in sections().items() if "```python3" in text}
 ROWS = [pytest.param(title, *row, id=f"{title}: {row[0]}") for title, found in RUN.items() for row in found]
 
 
@@ -46,7 +46,7 @@ def names():
 
     import_module("dropdtw.sklearn")
     shared = {"cdist": cdist}
-    first = doctest.DocTestParser().get_examples(PAGE.partition("## ")[0])
+    first = doctest.DocTestParser().get_examples(sections()["The calls"])
     exec("".join(example.source for example in first), shared)
     made = {}
     for title, text in sections().items():

@@ -337,7 +337,7 @@ def test_the_page_shows_all_sentences_and_runs_nothing_of_theirs(found):
     assert "http" not in page
     assert "1 passage not in the text" in page
     assert "said again" not in page
-    assert "Click a sentence to play from there." in page
+    assert "Click a sentence to play from there" in page
     silent = speech.write_reading(found, "html")
     assert "No recording was given, so nothing plays." in silent
     assert not re.search(r"<audio|tabindex=|href=|class=\"plays\"|Click", silent)
@@ -354,7 +354,6 @@ def test_the_page_tells_repeats_from_additions_and_warns_of_another_text():
     assert "belong together" not in page
     page = speech.write_reading(speech.sync(TEXT[0], spoken(*OTHER)), "html", speech.Page(TEXT[0]))
     assert "No sentence is read. Do the text and the recording belong together?" in page
-    assert "<small>not read</small>" in page
 
 
 def test_an_unknown_format_is_refused(found):

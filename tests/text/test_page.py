@@ -79,6 +79,21 @@ def test_a_button_copies_for_youtube(opened):
     assert page.execute_script("return getSelection().toString()").startswith("0:00 Introduction")
 
 
+def test_the_colors_of_the_strip_are_explained(opened):
+    page = opened()
+    color = "return getComputedStyle(document.querySelector(arguments[0])).backgroundColor"
+    look = "return getComputedStyle(document.querySelector(arguments[0])).outline.replace(/-2px/, '')"
+    entries = [entry.text for entry in page.find_elements(By.CSS_SELECTOR, ".key > span")]
+    assert entries == [
+        *("a step, numbered as in the table", "a step that is less than 50% sure (? in the table)"),
+        "the rest of the talk",
+    ]
+    for key, shown in ((".key .step", ".bar a"), (".key > span:last-child i", ".bar")):
+        assert page.execute_script(color, key) == page.execute_script(color, shown)
+    assert page.execute_script(look, ".key .doubtful") == page.execute_script(look, ".bar a.unsure")
+    assert "a blue bar marks those of a step" in page.find_element(By.TAG_NAME, "summary").text
+
+
 @pytest.mark.parametrize("width", [1400, 390])
 def test_it_fits_and_can_be_read(opened, width):
     page = opened(width, mark="#t=40", recording="talk.mp4")

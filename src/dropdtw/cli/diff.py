@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +20,8 @@ UNTIMED = (".txt", ".md")
 """File extensions of texts without times."""
 TEXTS = (".srt", ".vtt", ".sbv", *UNTIMED)
 """File extensions of texts; other files are sequences (`formats.READERS`) or recordings."""
+TIMED_JSON = re.compile(rb'[\s\xef\xbb\xbf]*(\{|\[\s*\{[^}]*"text"\s*:)')
+"""How JSON with timed text begins, such as Whisper's. Sequences are lists of numbers."""
 
 Speed = Annotated[bool, typer.Option("--speed", help="Allow for slightly different speeds, or slow drift.")]
 
@@ -29,7 +32,7 @@ def diff(
         typer.Argument(
             metavar="A",
             help="A recording (audio, or video with sound), subtitles or a transcript (.srt, .vtt, .sbv, .txt, "
-            ".md), or a sequence of features (.npy, .csv …).",
+            ".md, Whisper's .json), or a sequence of features (.npy, .csv …).",
         ),
     ],
     b: Annotated[str, typer.Argument(metavar="B", help="Another of the same kind.")],
@@ -66,14 +69,18 @@ def diff(
 
     options.refuse_overwriting({"--out": out}, (a, b))
     kind = _one_kind(a, b)
-    timed = has_times(a, fps)
-    form = _chosen(form, out, kind, timed)
+    untimed = [place for place in (a, b) if not has_times(place, fps)]
+    timed = not untimed
+    form = _chosen(form, out, kind, untimed)
     if fps is not None and kind != "a sequence":
         raise ValueError(f"--fps is only for sequences of features, but A is {kind}; omit it")
     edits = compare(a, b, least, speed, fps)
-    setting = Setting((_recording(a, form in TIMELINES), _recording(b, form in TIMELINES)), timed)
+    unit = "" if timed else "words" if kind == "a text" else "elements"
+    setting = Setting((_recording(a, form in TIMELINES), _recording(b, form in TIMELINES)), timed, unit)
     if form is not None:
         screen.write(out or "-", write_edits(edits, form, setting))
+    if kind == "a text" and len(untimed) == 1:
+        screen.note(f"{untimed[0]} has no times, so A and B are compared by words, and positions count words")
     for text in edits.notes:
         screen.note(text)
     if edits.segments and (form is None or out not in (None, "-")):
@@ -110,15 +117,18 @@ def _one_kind(a: str, b: str) -> str:
     return kinds[0]
 
 
-def _chosen(form: str | None, out: str | None, kind: str, timed: bool) -> str | None:
-    """The format to write, from --format or the extension of --out; None for only a table."""
+def _chosen(form: str | None, out: str | None, kind: str, untimed: list[str]) -> str | None:
+    """The format to write, from --format or the extension of --out; None for only a table.
+
+    untimed : the files without times.
+    """
     from dropdtw.media.output import ENDS, FORMATS, TIMELINES
 
     form = options.format_of(form, out, ENDS, FORMATS)
     if form in TIMELINES and kind != "a recording":
         raise ValueError(f"--format {form} is for recordings, but B is {kind}; choose another format")
-    if form == "audacity" and not timed:
-        raise ValueError("--format audacity needs times in seconds, which A and B do not have; choose another format")
+    if form == "audacity" and untimed:
+        raise ValueError(f"--format audacity needs times in seconds, but {untimed[0]} has none; choose another format")
     return form
 
 
@@ -142,9 +152,16 @@ def kind_of(place: str) -> str:
     from dropdtw.files import formats
 
     end = Path(formats.file_of(place)).suffix.lower()
-    if end in TEXTS:
+    if end in TEXTS or (end == ".json" and _is_timed_json(Path(place))):
         return "a text"
     return "a sequence" if end in formats.READERS else "a recording"
+
+
+def _is_timed_json(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return TIMED_JSON.match(file.read(1 << 16)) is not None
 
 
 def compare(a: str, b: str, least: float, speed: bool, fps: float | None = None) -> Edits:
@@ -155,7 +172,8 @@ def compare(a: str, b: str, least: float, speed: bool, fps: float | None = None)
     if kind == "a text":
         from dropdtw.media.words import diff_words
 
-        return diff_words(_words(a), _words(b), min=least, speed=speed)
+        timed = has_times(a) and has_times(b)
+        return diff_words(_words(a, timed), _words(b, timed), min=least, speed=speed)
     from dropdtw import media
 
     if kind == "a sequence":
@@ -165,10 +183,15 @@ def compare(a: str, b: str, least: float, speed: bool, fps: float | None = None)
     return media.diff(a, b, min=least, speed=speed)
 
 
-def _words(place: str) -> Words:
+def _words(place: str, timed: bool) -> Words:
+    """The words of a text, with their times if `timed`."""
     from dropdtw.media.words import Words
     from dropdtw.text import read_subtitles
 
+    def spoken(text: str) -> Words:
+        cues = read_subtitles(text)
+        return Words.of_cues(cues) if timed else Words.of_text(" ".join(cue.text for cue in cues))
+
     if Path(place).suffix.lower() in UNTIMED:
         return options.parsed(place, Words.of_text, "a transcript")
-    return options.parsed(place, lambda text: Words.of_cues(read_subtitles(text)), "subtitles")
+    return options.parsed(place, spoken, "subtitles")

@@ -87,8 +87,8 @@ def write(url: str | os.PathLike[str], records: Iterable[tuple[Any, ...]], *, gr
     """Write records as one Parquet file of a corpus.
 
     url : a path or any fsspec URL that ends in .parquet. The file is written atomically.
-    records : any iterable of (id, X) or (id, X, steps), where X is (N, d) or (N,), and steps is (K, d) or (K,). It is
-        read once, with `group` records in memory at a time.
+    records : any iterable of (id, X), (id, X, steps) or (id, X, steps, times), where X is (N, d) or (N,), and steps is
+        (K, d), (K,) or None. It is read once, with `group` records in memory at a time.
     group : records per row group, the smallest unit of work.
 
     Returns the number of records. Raises ValueError if the URL or a record is invalid, or if there are no records, and

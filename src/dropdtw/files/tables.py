@@ -174,6 +174,12 @@ def seconds(cell: str) -> float:
     return found
 
 
+def is_prose(content: bytes) -> bool:
+    """Whether a file that is no table holds sentences: it has more words of letters than numbers."""
+    words = content.decode("utf-8", errors="replace").replace(",", " ").split()
+    return sum(word.strip(".!?;:").isalpha() for word in words) > sum(map(_is_number, words))
+
+
 def _is_number(text: str) -> bool:
     """Whether Python's `float` accepts the text. If so, it is not a name, even if `number` rejects it."""
     try:

@@ -17,11 +17,12 @@ class Setting(NamedTuple):
     """Details that only some formats need.
 
     recordings : A and B, as a timeline refers to them.
-    timed : whether positions are seconds.
+    timed : whether positions are seconds.   unit : what they count otherwise, for example "words".
     """
 
     recordings: tuple[Recording, Recording] = (Recording("A"), Recording("B"))
     timed: bool = True
+    unit: str = ""
 
 
 def write_edits(edits: Edits, kind: str, setting: Setting | None = None) -> str:
@@ -84,7 +85,7 @@ def _ffmpeg(edits: Edits, setting: Setting) -> str:
 
 def _html(edits: Edits, setting: Setting) -> str:
     a, b = setting.recordings
-    return page(edits, (a.name, b.name), timed=setting.timed)
+    return page(edits, (a.name, b.name), timed=setting.timed, unit=setting.unit)
 
 
 FORMATS: Final[dict[str, Callable[[Edits, Setting], str]]] = {

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from dropdtw.files.sanitize import one_line
 from dropdtw.files.templates import rendered
-from dropdtw.media.edits import NAMES, NOTHING, UNCOMPARED, Edits, Span, clock
+from dropdtw.media.edits import NAMES, NOTHING, TOUCHING, UNCOMPARED, Edits, Span, clock
 
 WIDTH, HEIGHT, LEFT, RIGHT = 1000, 220, 34, 26
 STRIP = 34
@@ -16,15 +16,15 @@ TICKS: Final = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)
 """Possible distances between two tick marks, in seconds."""
 
 
-def page(edits: Edits, names: tuple[str, str], *, timed: bool = True) -> str:
-    """The whole page, in one file without scripts. Without times, positions are plain numbers."""
+def page(edits: Edits, names: tuple[str, str], *, timed: bool = True, unit: str = "") -> str:
+    """The whole page, in one file without scripts. Without times, positions are plain numbers, of this unit."""
     said_at = clock if timed else _plain
     alone = [sum(s.duration for s in rows) for rows in (edits.only_a, edits.only_b)]
     shared = sum(s.duration for s in edits.same)
     lengths = [said_at(round(length)).removesuffix(".000") for length in (shared, *alone)]
     said = f"{(NOTHING if edits.segments else UNCOMPARED).capitalize()}."
     if edits.same:
-        said = f"{lengths[0]} in common; only in A {lengths[1]}, only in B {lengths[2]}."
+        said = f"{lengths[0]}{' ' * bool(unit)}{unit} in common; only in A {lengths[1]}, only in B {lengths[2]}."
     heads, rows = _table(edits, said_at)
     return rendered(
         __file__,
@@ -34,6 +34,7 @@ def page(edits: Edits, names: tuple[str, str], *, timed: bool = True) -> str:
         size=(WIDTH, HEIGHT),
         strip=STRIP,
         **_picture(edits, said_at),
+        key=_key(edits),
         heads=heads,
         rows=rows,
     )
@@ -66,6 +67,16 @@ def _picture(edits: Edits, said: Callable[[float], str]) -> dict[str, Any]:
     ticks = [(f"{at(k * step):.2f}", said(k * step).removesuffix(".000")) for k in range(int(longest / step) + 1)]
     places = [("A", TOP + STRIP - 11), ("B", BOTTOM + STRIP - 11)]
     return {"bars": bars, "ribbons": ribbons, "ticks": ticks, "foot": BOTTOM + STRIP, "places": places}
+
+
+def _key(edits: Edits) -> list[tuple[str, str]]:
+    """The colors that occur in the strips, and what they mean."""
+    kinds = {"same" if s.kind == "same" else "only" for s in edits.segments}
+    found = [("same", "in both, joined by ribbons"), ("only", "only in one of them")]
+    listed = [sum(of[1] - of[0] for s in edits.segments if (of := getattr(s, side))) for side in "ab"]
+    bare = any(length > total + TOUCHING for length, total in zip(edits.durations, listed, strict=True))
+    rest = [("rest", "different, but too short to list" if kinds else "not compared")] if bare else []
+    return [entry for entry in found if entry[0] in kinds] + rest
 
 
 def _span(of: Span, said: Callable[[float], str]) -> str:

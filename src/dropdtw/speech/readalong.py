@@ -130,6 +130,7 @@ def _html(found: Reading, page: Page) -> str:
         extra=sum(e.repeats is None for e in found.extra),
         again=sum(e.repeats is not None for e in found.extra),
         warning=_warning(found),
+        limit=f"{UNSURE:.0%}",
         unsure=sum(s.read and s.confidence < UNSURE for s in found.sentences),
         link=page.recording,
         video=page.recording is not None and page.recording.lower().endswith(VIDEO),

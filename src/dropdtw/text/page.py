@@ -47,6 +47,7 @@ def page(
         player="audio" if (mimetypes.guess_type(recording)[0] or "").startswith("audio") else "video",
         youtube=youtube,
         remarks=remarks,
+        limit=f"{UNSURE:.0%}",
     )
 
 

@@ -116,7 +116,7 @@ def forward(
     scores : whether C holds match costs with the opposite sign; the derivatives are those with respect to the costs.
     """
     saved = room(table, C, gradient, reducer)
-    value = torch.empty(C.shape[0], dtype=saved.states.dtype, device=C.device)
+    value = saved.states.new_empty(C.shape[0])
     by = _length(normalize, C)
     found, C, drop_x, drop_z, lengths = _turned(table, C, drop_x, drop_z, lengths, scores)
     _, K, N = C.shape

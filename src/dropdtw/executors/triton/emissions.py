@@ -267,14 +267,14 @@ def forward(scores: Tensor, tokens: Tensor, blank: int, logits: bool, lengths: P
     """The costs of scores (B, T, V) for tokens (B, S). Padding stays unwritten."""
     B, T, V = scores.shape
     S = tokens.shape[1]
-    dtype = torch.float64 if wide(scores) else torch.float32
-    C, blanks, gates = (torch.empty(shape, dtype=dtype, device=scores.device) for shape in ((B, S, T), (B, T), (B, S)))
+    C = scores.new_empty((B, S, T), dtype=torch.float64 if wide(scores) else torch.float32)
+    blanks, gates = C.new_empty((B, T)), C.new_empty((B, S))
     total = torch.empty_like(blanks) if logits else blanks
-    clamped = None if lengths is None else torch.empty((2, B), dtype=torch.int64, device=scores.device)
+    clamped = None if lengths is None else C.new_empty((2, B), dtype=torch.int64)
     size = (LARGE if V >= MANY else SIZES)["forward"]
     launch(
         emissions_forward,
-        (B, triton.cdiv(T, size.frames)),
+        (B, -(-T // size.frames)),
         (scores, tokens, *(lengths or (None, None)), C, blanks, total, gates, clamped),
         (B, T, S, V, *scores.stride()[:2], tokens.stride(0), blank),
         _constants(scores, logits, size),
@@ -316,7 +316,7 @@ def backward(
     )  # fmt: skip
     launch(
         emissions_backward,
-        (B, triton.cdiv(T, size.frames)),
+        (B, -(-T // size.frames)),
         tensors,
         numbers,
         _constants(scores, logits, size),
@@ -328,7 +328,7 @@ def backward(
 def reduced(values: Tensor, emitted: Emissions, lengths: Padding, zero: bool, reduction: str) -> tuple[Tensor, Tensor]:
     """The loss, () or (B,), and its derivatives by the values, (B,)."""
     B, S, T = emitted.C.shape
-    found = torch.empty((B,) if reduction == "none" else (), dtype=values.dtype, device=values.device)
+    found = values.new_empty((B,) if reduction == "none" else ())
     weights = torch.empty_like(values)
     launch(
         reduce_values,
@@ -346,10 +346,10 @@ def paths(
 ) -> tuple[Tensor, Tensor]:
     """The tokens (B, T) of the best paths, of the dtype of `tokens`, and their scores."""
     B, T, V = scores.shape
-    tokens_of, found = (torch.empty((B, T), dtype=A.dtype, device=scores.device) for A in (tokens, scores))
+    tokens_of, found = tokens.new_empty((B, T)), scores.new_empty((B, T))
     launch(
         paths_of,
-        (B, triton.cdiv(T, ITEMS)),
+        (B, -(-T // ITEMS)),
         (M, scores, tokens, values, *(lengths or (None, None)), tokens_of, found),
         (T, tokens.shape[1], V, *scores.stride()[:2], tokens.stride(0), blank),
         (wide(scores), ITEMS, 32),
@@ -362,7 +362,7 @@ def _constants(scores: Tensor, logits: bool, size: Sizes) -> tuple[bool | int, .
     """Constants of the kernels. A frame is aligned if all strides are multiples of 16 bytes."""
     whole = 16 // scores.element_size()
     aligned = scores.data_ptr() % 16 == 0 and all(n % whole == 0 for n in (*scores.stride()[:2], scores.shape[2]))
-    columns = min(triton.next_power_of_2(scores.shape[2]), size.columns)
+    columns = min(1 << (scores.shape[2] - 1).bit_length(), size.columns)
     return logits, wide(scores), aligned, size.frames, size.tokens, columns
 
 

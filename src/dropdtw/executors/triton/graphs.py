@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
-import triton
 from torch import Tensor
 
 from dropdtw.executors.triton.arcs import Stacked, numbers, shape_of, stacked
@@ -127,7 +126,7 @@ def _sum_labels(
     B, K, N = found.shape
     which = None if batch.which is None else numbers(batch.which, parts.device)
     tensors = (parts, *(lengths or (None, None)), which, graphs.nodes, graphs.members, found)
-    rows = min(16, triton.next_power_of_2(K))
+    rows = min(16, 1 << (K - 1).bit_length())
     columns = COLUMNS if N > 1 else 1
     sizes = (K, N, room, graphs.V, *found.stride(), graphs.members.shape[2])
     grid = (B, -(-N // columns), -(-K // rows))

@@ -15,7 +15,7 @@ export function lettering(context, at, state, palette) {
   name(talk ? "steps" : left > 90 ? "segments" : "segm.", bands.segments);
   if (bands.truth) name("truth", bands.truth);
   if (bands.posterior) {
-    name("posterior", bands.posterior);
+    name("P(match)", bands.posterior);
     name(talk ? "P(drop)" : "P(drop x)", bands.drop);
     if (at.beside) {
       context.textAlign = "center";
@@ -113,6 +113,7 @@ export function legendEntries({ info, settings, costs }, palette) {
   if (info.truth) entries.push(["truth", palette.truth]);
   if (settings.window.kind !== "none") entries.push(["outside the window", palette.outside]);
   if (costs.levels.includes(255)) entries.push(["forbidden", palette.forbidden]);
+  if (settings.gamma !== null) entries.push(["probability of a match", `rgba(${palette.heat}, 0.25)`, `rgb(${palette.heat})`]);
   return entries;
 }
 

@@ -25,7 +25,7 @@ export function drawOrder(order, say, chosen) {
   const box = document.getElementById("boxes");
   document.getElementById("order").hidden = false;
   if (!order.nodes.length) {
-    box.hidden = true;
+    box.hidden = document.getElementById("order-key").hidden = true;
     return;
   }
   const full = order.names.length ? 132 : 46, [layers, rows] = order.size;
