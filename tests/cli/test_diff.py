@@ -77,6 +77,12 @@ def test_subtitles_move_to_the_other_version(folder):
     assert run("retime", "a.srt", "--to", "b.srt").stdout == moved
 
 
+def test_subtitles_move_to_the_times_of_a_recognizer(folder):
+    cues = [cue._asdict() for cue in read_subtitles((folder / "b.srt").read_text())]
+    (folder / "b.json").write_text(json.dumps({"text": "", "segments": cues}))
+    assert run("retime", "a.srt", "--to", "b.json").stdout == run("retime", "a.srt", "--to", "b.srt").stdout
+
+
 def test_where_the_versions_do_not_belong_together_nothing_is_written(folder, monkeypatch, capsys):
     code, out, err = call(monkeypatch, capsys, "retime", "a.srt", "--to", "other.srt", "--out", "moved.srt")
     assert (code, out) == (1, "")
