@@ -26,8 +26,8 @@ def retime(
         typer.Option(
             "--to",
             metavar="B",
-            help="The version to move them to: a recording, or subtitles (or Whisper's .json) in the same language that "
-            "already fit it.",
+            help="The version to move them to: a recording, or subtitles (or Whisper's .json) in the same language "
+            "that already fit it.",
         ),
     ],
     source: Annotated[
@@ -86,8 +86,9 @@ def _edits(file: CueFile, source: str | None, target: str, speed: bool) -> Edits
     if source is None:
         if kind_of(target) != "a text":
             raise ValueError(f"--to is {target}, a recording; also give the recording that SUBS was made for: --from A")
-        parse = read_subtitles if Path(target).suffix.lower() == ".json" else CueFile
-        return between(file, options.parsed(target, parse, "subtitles"), speed=speed)
+        if Path(target).suffix.lower() == ".json":
+            return between(file, options.parsed(target, read_subtitles, "subtitles"), speed=speed)
+        return between(file, options.parsed(target, CueFile, "subtitles"), speed=speed)
     if (kinds := (kind_of(source), kind_of(target)))[0] != kinds[1]:
         raise ValueError(
             f"--from is {kinds[0]} ({source}) and --to is {kinds[1]} ({target}); give two of the same kind"

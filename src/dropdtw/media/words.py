@@ -33,6 +33,8 @@ RECENT: Final = 200
 """Number of recent pairs whose median is the current offset."""
 LONGEST: Final = 100_000
 """Maximum number of words in a text."""
+QUOTED: Final = 8
+"""Maximum number of words that are quoted from a row."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,16 @@ class Words:
             raise ValueError(f"the text has {len(found):,} words; give at most {LONGEST:,}, or split it into parts")
         words, starts, stops, begins = zip(*found, strict=True)
         return cls(tuple(words), np.array(starts), np.array(stops), np.array(begins), timed)
+
+    def quote(self, within: Span) -> str:
+        """The first words of a passage.
+
+        >>> Words.of_text("Boil the water, then pour it on the tea leaves and wait.").quote((1.0, 12.0))
+        'the water then pour it on the tea …'
+        """
+        middle = (self.starts + self.stops) / 2
+        inside = np.flatnonzero((middle >= within[0]) & (middle < within[1]))
+        return " ".join(self.words[k] for k in inside[:QUOTED]) + " …" * (len(inside) > QUOTED)
 
     @property
     def duration(self) -> float:
@@ -120,8 +132,8 @@ def diff_words(a: Words, b: Words, *, min: float = 1.0, speed: bool = False) -> 
         notes.append(NOTHING)
     elif speed and not known:
         notes.append(
-            "the speeds could not be compared, because too few cues of the two begin with the same word; equal speeds are "
-            "assumed"
+            "the speeds could not be compared, because too few cues of the two begin with the same word; equal speeds "
+            "are assumed"
         )
     same = [
         Segment("same", *spans, sure, 1 / slope if speed else None)
