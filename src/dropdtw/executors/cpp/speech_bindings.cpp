@@ -47,40 +47,39 @@ template <class T>
 class Texts {
  public:
   Texts(const Batch<T>& scores, const Rows<std::int64_t>& tokens, const Vector<std::int64_t>& z_lengths,
-        const Vector<std::int64_t>& x_lengths, int blank, bool logits)
+        const Vector<std::int64_t>& x_lengths, int blank)
       : items(scores.shape(0)),
         frames(scores.shape(1)),
-        words(int(scores.shape(2))),
+        vocabulary(int(scores.shape(2))),
         width(tokens.shape(1)),
         blank(blank),
-        logits(logits),
         scores_(scores),
         tokens_(tokens.data()),
         z_lengths_(z_lengths.data()),
         x_lengths_(x_lengths.data()) {
     require(tokens.shape(0) == items && z_lengths.size() == items && x_lengths.size() == items, "no text per item");
-    require(words == 1 || scores.stride(2) == 1, "the scores of a frame must lie side by side");
-    require(blank >= 0 && blank < words, "no such blank");
+    require(vocabulary == 1 || scores.stride(2) == 1, "the scores of a frame must lie side by side");
+    require(blank >= 0 && blank < vocabulary, "no such blank");
     for (std::size_t b = 0; b < items; ++b) {
       require(z_lengths_[b] >= 0 && std::size_t(z_lengths_[b]) <= width, "a text is longer than the batch");
       require(x_lengths_[b] >= 0 && std::size_t(x_lengths_[b]) <= frames, "an item is longer than the batch");
-      for (int i = 0; i < K(b); ++i) require(text(b)[i] >= 0 && text(b)[i] < words, "no such token");
+      for (int i = 0; i < K(b); ++i) require(text(b)[i] >= 0 && text(b)[i] < vocabulary, "no such token");
     }
   }
 
   int K(std::size_t b) const { return int(z_lengths_[b]); }
   int N(std::size_t b) const { return int(x_lengths_[b]); }
   const std::int64_t* text(std::size_t b) const { return tokens_ + b * width; }
+  // The frames [t, t + count) of item b.
   Frames<T> some(std::size_t b, std::size_t t, std::size_t count) const {
     const T* const at = scores_.data() + std::ptrdiff_t(b) * scores_.stride(0) + std::ptrdiff_t(t) * scores_.stride(1);
-    return {at, scores_.stride(1), int(count), words, K(b), blank, text(b)};
+    return {at, scores_.stride(1), int(count), vocabulary, K(b), blank, text(b)};
   }
 
   const std::size_t items, frames;
-  const int words;
+  const int vocabulary;
   const std::size_t width;
   const int blank;
-  const bool logits;
 
  private:
   const Batch<T>& scores_;
@@ -108,7 +107,7 @@ std::int64_t ctc(const OwnedTable& table, int reducer, std::size_t budget, Batch
                  Vector<std::int64_t> z_lengths, Vector<std::int64_t> x_lengths, int blank, bool logits, int threads,
                  Out<double> value, std::optional<OutMatrix<T>> total, std::optional<OutBatch<T>> by_token,
                  std::optional<OutMatrix<T>> by_blank, std::optional<OutMatrix<std::int64_t>> path) {
-  const Texts<T> texts(scores, tokens, z_lengths, x_lengths, blank, logits);
+  const Texts<T> texts(scores, tokens, z_lengths, x_lengths, blank);
   const std::size_t B = texts.items, N = texts.frames, K = texts.width;
   const auto fits = [&](const auto& a, std::size_t n) { return !a || (a->shape(0) == B && a->shape(1) == n); };
   require(reducer >= 0 && reducer <= 2 && threads > 0 && value.size() == B, "no such reducer, or no room");
@@ -126,7 +125,7 @@ std::int64_t ctc(const OwnedTable& table, int reducer, std::size_t budget, Batch
   };
   // With fewer items than threads, the threads share the frames of each, as far as that is worth it.
   constexpr std::size_t worth = 1 << 17;  // scores
-  const int part = int(worth / texts.words) / frames_at_once * frames_at_once + frames_at_once;
+  const int part = int(worth / texts.vocabulary) / frames_at_once * frames_at_once + frames_at_once;
   const std::int64_t parts = (std::int64_t(N) + part - 1) / part;
   const bool shared = B < std::size_t(threads) && parts > 1;
   if (shared) {
@@ -197,8 +196,8 @@ template <class T>
 void ctc_gradient(Batch<T> scores, Rows<std::int64_t> tokens, Vector<std::int64_t> z_lengths,
                   Vector<std::int64_t> x_lengths, int blank, bool logits, int threads, Rows<T> total, Batch<T> by_token,
                   Rows<T> by_blank, Vector<T> grad, OutStrided<T> out) {
-  const Texts<T> texts(scores, tokens, z_lengths, x_lengths, blank, logits);
-  const std::size_t B = texts.items, N = texts.frames, K = texts.width, V = texts.words;
+  const Texts<T> texts(scores, tokens, z_lengths, x_lengths, blank);
+  const std::size_t B = texts.items, N = texts.frames, K = texts.width, V = texts.vocabulary;
   require(threads > 0 && grad.size() == B && by_token.shape(0) == B && by_token.shape(1) == K &&
               by_token.shape(2) == N && by_blank.shape(0) == B && by_blank.shape(1) == N &&
               (!logits || (total.shape(0) == B && total.shape(1) == N)),
