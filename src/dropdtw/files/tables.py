@@ -89,7 +89,8 @@ def _numbers(cells: Sequence[str], line: int, names: Sequence[str]) -> list[floa
         if bad < len(names):
             column += f" ({names[bad]})"
             if not _fails(_time, cells[bad].strip(), line):
-                advice = f"pass --time {names[bad] or repr('')} (time={names[bad]!r}) if it holds times, or leave it out"
+                called = names[bad] or "''"
+                advice = f"pass --time {called} (time={names[bad]!r}) if it holds times, or leave it out"
         raise ValueError(f"line {line}, {column} is {cells[bad]!r}, not a number; {advice}") from None
 
 

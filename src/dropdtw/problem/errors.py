@@ -142,7 +142,7 @@ class UnknownOptionError(OptionError, TypeError):
     def text(self, called: Callable[[str], str]) -> str:
         """The message: the closest known option, or all of them."""
         known = self.expected.split(", ")
-        close = get_close_matches(self.name, known, 1)
+        close = get_close_matches(self.name, known, 1, cutoff=0.7)  # "order" does not mean "reducer"
         remedy = f"did you mean {called(close[0])}?" if close else f"the options are {', '.join(map(called, known))}"
         return f"{self.hint} has no option {called(self.name)}; {remedy}"
 
