@@ -152,7 +152,9 @@ def read_table(
         found = READERS[kind](_File(content, shown, member, header, time, needed))
     except (ValueError, TypeError, csv.Error) as error:
         if (kind == ".txt" or not told) and tables.is_prose(content):
-            raise ValueError(f"{shown} holds text, not numbers; `dropdtw align --text` aligns words, --letters letters") from None
+            raise ValueError(
+                f"{shown} holds text, not numbers; `dropdtw align --text` aligns words, --letters letters"
+            ) from None
         raise ValueError(f"{shown} cannot be read as {kind}: {error}") from None
     if found.row_numbers:
         warnings.warn(

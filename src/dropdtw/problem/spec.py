@@ -243,7 +243,8 @@ class Spec:
         """Raise if a rule depends on the match costs; `why` explains in the message why that is not possible."""
         for name, rule in self.rules.items():
             if rule is not None and rule.needs_costs:
-                alike = "" if self.match == "auto" or not isinstance(self.match, str) else f", with match={self.match!r},"
+                named = isinstance(self.match, str) and self.match != "auto"
+                alike = f", with match={self.match!r}," if named else ""
                 hint = "" if name == "threshold" else f" (dropdtw.suggest_drop{alike} finds one)"
                 computed = f", which is computed from the match costs, {why}"
                 raise OptionError(name, rule.said, "give a number", computed, in_python=hint)
