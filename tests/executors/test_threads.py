@@ -84,7 +84,7 @@ assert (dropdtw.pairwise(many, few, match="euclidean", n_jobs=16) == expected).a
 def test_a_batch_in_torch_with_more_threads_than_the_system_gives():
     pytest.importorskip("torch", reason="the losses need PyTorch: pip install dropdtw[torch]")
     program = """
-import torch
+import os, torch
 from dropdtw.torch import drop_dtw
 
 def everything(threads):
@@ -99,11 +99,31 @@ def everything(threads):
 
 everything(1)
 leave(200)
-found = everything(64)
+found = everything(64 + os.cpu_count())  # up to the number of cores, PyTorch's own threads are used
 leave_all()
 assert all(torch.equal(a, b) for a, b in zip(everything(1), found, strict=True))
 """
     in_a_process_of_its_own(program, preexec_fn=stacks_of(64))
+
+
+@linux
+def test_a_batch_in_torch_after_a_fork():
+    """The threads of PyTorch do not survive it."""
+    pytest.importorskip("torch", reason="the losses need PyTorch: pip install dropdtw[torch]")
+    program = """
+import os, torch
+from dropdtw.torch import drop_dtw
+torch.set_num_threads(2)
+C = torch.rand(64, 5, 7)
+wanted = drop_dtw(C, 0.3)
+torch.rand(1 << 20).exp()
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    os._exit(not torch.equal(drop_dtw(C, 0.3), wanted))
+assert os.waitpid(child, 0)[1] == 0
+"""
+    in_a_process_of_its_own(program)
 
 
 # One long sequence against 256 short ones: four tasks with 51 MB of columns each.

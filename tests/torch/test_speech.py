@@ -2,6 +2,7 @@
 
 import inspect
 import os
+from functools import partial
 from itertools import combinations, groupby, product
 
 import pytest
@@ -9,7 +10,7 @@ import torch
 from torch.nn.functional import ctc_loss as peer_loss
 
 from dropdtw import orders
-from dropdtw.torch import CTCLoss, ctc, ctc_loss, forced_align, monotonic_align, speech, texts
+from dropdtw.torch import CTCLoss, ctc, ctc_cpu, ctc_loss, forced_align, monotonic_align, speech, texts
 
 TARGETS = ([1], [1, 2], [1, 1], [2, 1, 2], [1, 2, 2], [1, 1, 1], [])
 
@@ -153,6 +154,113 @@ def test_the_cuda_kernels_of_emissions_agree_with_plain_operations(dtype, logits
     slow = speech._InTorch.backward(both[0][2], tokens, both[0][2], *by, 3, logits)
     fast = emissions.backward(scores, tokens, both[1][2], *by, 3, logits)
     torch.testing.assert_close(slow, fast, **close)
+
+
+def results(given, targets, frames, tokens, logits=True):
+    """The values and the gradient of a loss, the paths and their scores, and an alignment without blanks."""
+    z = given.detach().requires_grad_()
+    values = ctc_loss(z, targets, frames, tokens, reduction="none", logits=logits)
+    weight = torch.linspace(0.5, 2, len(values), dtype=values.dtype)
+    (grad,) = torch.autograd.grad((values * weight).sum(), z)
+    paths = forced_align(given.log_softmax(-1).transpose(0, 1), targets, frames, tokens)
+    rows = tokens.clamp(1, given.shape[2])
+    return values, grad, *paths, monotonic_align(given.permute(1, 2, 0), z_lengths=rows, x_lengths=frames)
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    pytest.importorskip("dropdtw.executors.cpu", reason="the compiled executor is not installed")
+
+
+@pytest.mark.parametrize("logits", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_the_compiled_passes_agree_with_plain_operations(dtype, logits, monkeypatch, compiled):
+    given, targets, frames, tokens = batch(4, dtype=dtype)
+    tokens[4], given = 2, torch.cat([given, given.flip(2), given[..., :1]], 2)  # 11 numbers fill no vector
+    both = [results(given, targets, frames, tokens, logits)]
+    monkeypatch.setattr(ctc_cpu, "runs_on", lambda scores: False)
+    both.append(results(given, targets, frames, tokens, logits))
+    close = {"rtol": 1e-12, "atol": 1e-12} if dtype == torch.float64 else {"rtol": 1e-5, "atol": 1e-5}
+    for fast, slow in zip(*both, strict=True):
+        torch.testing.assert_close(fast, slow, **close)
+
+
+@pytest.mark.parametrize(("B", "T", "V"), [(1, 700, 600), (3, 150, 33)])
+def test_results_do_not_depend_on_threads_or_strides(B, T, V):
+    torch.manual_seed(0)
+    given, targets = torch.randn(T, B, V), torch.randint(1, V, (B, 20))
+    how = targets, torch.arange(T, T - B, -1), torch.full((B,), 20)
+    wide = torch.zeros(T, B, 2 * V)
+    wide[..., ::2] = given
+    layouts = given, given.transpose(0, 1).contiguous().transpose(0, 1), wide[..., ::2]
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        wanted = results(given, *how)
+        for count in (2, 5):
+            torch.set_num_threads(count)
+            for layout in layouts:
+                assert all(torch.equal(a, b) for a, b in zip(results(layout, *how), wanted, strict=True))
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_the_gradient_at_the_logits_is_more_exact_than_pytorchs():
+    torch.manual_seed(0)
+    logits, targets = torch.randn(300, 4, 40), torch.randint(1, 40, (4, 50))
+    lengths = torch.full((4,), 300), torch.full((4,), 50)
+
+    def gradient(loss, z):
+        z = z.clone().requires_grad_()
+        return torch.autograd.grad(loss(z, targets, *lengths, reduction="sum"), z)[0].double()
+
+    def peer(z, *given, reduction):
+        return peer_loss(z.log_softmax(-1), *given, reduction=reduction)
+
+    wanted = gradient(peer, logits.double())
+    ours, theirs = (gradient(loss, logits) - wanted for loss in (partial(ctc_loss, logits=True), peer))
+    assert ours.norm() < theirs.norm()
+
+
+def test_memory_that_is_used_again_belongs_to_nobody():
+    logits, targets, frames, tokens = batch(5)
+    z = logits.requires_grad_()
+    loss = ctc_loss(z, targets, frames, tokens, reduction="sum", zero_infinity=True, logits=True)
+    (first,) = torch.autograd.grad(loss, z, retain_graph=True)
+    kept = first.clone()
+    results(torch.randn_like(z), targets, frames, tokens)
+    (second,) = torch.autograd.grad(loss, z)
+    assert torch.equal(first, kept)
+    assert torch.equal(second, kept)
+
+
+def test_the_loss_is_differentiated_once(compiled):
+    logits, targets, frames, tokens = batch(0)
+    z = logits.requires_grad_()
+    loss = ctc_loss(z, targets, frames, tokens, zero_infinity=True, logits=True)
+    (by,) = torch.autograd.grad(loss, z, create_graph=True)
+    with pytest.raises(RuntimeError, match="only once"):
+        by.sum().backward()
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+def test_scores_that_are_not_scores_are_refused(bad):
+    logits, targets, frames, tokens = batch(0)
+    frames[:], tokens[:] = 20, 3
+    logits[20:] = bad  # padding may hold anything
+    assert ctc_loss(logits, targets, frames, tokens, logits=True).isfinite()
+    p = logits.log_softmax(-1).nan_to_num(bad)
+    p[3, 1, 4] = -torch.inf  # a probability of 0
+    assert forced_align(p.transpose(0, 1), targets, frames, tokens)[1].isfinite().all()
+    logits[7, 2, 3] = p[7, 2, targets[2, 1]] = bad
+    for call in (
+        lambda: ctc_loss(logits, targets, frames, tokens, logits=True),
+        lambda: ctc_loss(p, targets, frames, tokens),
+        lambda: forced_align(p.transpose(0, 1), targets, frames, tokens),
+        lambda: monotonic_align(logits[:20].permute(1, 2, 0), z_lengths=[5] * 6, x_lengths=[20] * 6),
+    ):
+        with pytest.raises(ValueError, match=r"has (NaN|-inf) at"):
+            call()
 
 
 def test_garbage_is_a_more_probable_blank() -> None:

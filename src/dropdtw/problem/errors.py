@@ -140,21 +140,26 @@ class UnknownOptionError(OptionError, TypeError):
         return type(self), (self.name, self.value, self.expected.split(", "), self.hint)
 
     def text(self, called: Callable[[str], str]) -> str:
-        """The message: the closest known option, or all of them."""
+        """The message: the known options that begin with the name, the closest one, or all of them."""
         known = self.expected.split(", ")
-        close = get_close_matches(self.name, known, 1, cutoff=0.7)  # "order" does not mean "reducer"
-        remedy = f"did you mean {called(close[0])}?" if close else f"the options are {', '.join(map(called, known))}"
+        similar = get_close_matches(self.name, known, 1, cutoff=0.7)  # "order" is not similar to "reducer"
+        close = [name for name in known if name.startswith(self.name)] or similar
+        fits = " or ".join(map(called, close))
+        remedy = f"did you mean {fits}?" if close else f"the options are {', '.join(map(called, known))}"
         return f"{self.hint} has no option {called(self.name)}; {remedy}"
 
 
 def refuse_unknown(given: Iterable[str], known: Iterable[str], of: str) -> None:
-    """Raise if a keyword is not an option; the error names the closest one.
+    """Raise if a keyword is not an option; the error names those that fit best.
 
     given : the keywords.   known : the options.   of : what takes them, for the message.
 
     >>> refuse_unknown(["mach"], ["match", "method"], "Aligner")
     Traceback (most recent call last):
     dropdtw.problem.errors.UnknownOptionError: Aligner has no option mach; did you mean match?
+    >>> refuse_unknown(["drop"], ["drop_x", "drop_z", "match"], "Aligner")
+    Traceback (most recent call last):
+    dropdtw.problem.errors.UnknownOptionError: Aligner has no option drop; did you mean drop_x or drop_z?
     """
     known = tuple(known)
     for name in given:

@@ -16,7 +16,7 @@ from dropdtw.torch.reduction import Reduction
 Padding = tuple[Tensor, Tensor] | None
 """Numbers of tokens and of frames (B,), on the device; None if nothing is padded."""
 
-ONCE = "ctc_loss can be differentiated only once on CUDA: its backward pass has no derivative"
+ONCE = "ctc_loss can be differentiated only once: its backward pass has no derivative"
 
 
 class Request(NamedTuple):

@@ -167,7 +167,7 @@ def solve(given: Costs, operation: Operation, gradient: bool) -> tuple[Tensor, l
         checked(given),
         graphs=None if operation.graphs is None else operation.graphs.of_item(len(C)),
         gradient=gradient,
-        threads=min(len(C), torch.get_num_threads()),
+        threads=torch.get_num_threads(),
     )
     saved = computed[: 3 if given.charges is None else 4] if gradient else []
     return torch.from_numpy(values).to(computes_in(C)), [torch.from_numpy(np.ascontiguousarray(d)) for d in saved]

@@ -16,7 +16,7 @@ from torch.nn.functional import pad
 from dropdtw.problem.errors import refuse_keywords
 from dropdtw.problem.options import takes
 from dropdtw.tables import recurrence
-from dropdtw.torch import ctc, kernels
+from dropdtw.torch import ctc, ctc_cpu, kernels
 from dropdtw.torch.alignments import align
 from dropdtw.torch.functional import drop_dtw
 from dropdtw.torch.operators import Tensors, operator
@@ -126,13 +126,16 @@ def ctc_loss(
         request = ctc.Request(blank, reduction, zero_infinity, logits)
         found = ctc.loss(scores, text.tokens, text.padding, request)
         return found[0] if single and reduction == "none" else found
-    C, blanks = _emissions(scores, (text.tokens, blank, logits))
-    if garbage is not None:
-        blanks = -torch.logaddexp(-blanks, blanks.new_tensor(-garbage))
-    if open_text is None:
-        values = _values(C, blanks, text, "soft")
+    if garbage is None and open_text is None and ctc_cpu.runs_on(scores):
+        values = ctc_cpu.values(scores, ctc_cpu.Texts(*text[:3], blank, logits))
     else:
-        values = open_text.values(C, blanks, text.tokens, text.z_lengths, text.x_lengths)
+        C, blanks = _emissions(scores, (text.tokens, blank, logits))
+        if garbage is not None:
+            blanks = -torch.logaddexp(-blanks, blanks.new_tensor(-garbage))
+        if open_text is None:
+            values = _values(C, blanks, text, "soft")
+        else:
+            values = open_text.values(C, blanks, text.tokens, text.z_lengths, text.x_lengths)
     if zero_infinity:
         values = values.where(values.isfinite(), 0.0)
     if reduction == "mean":
@@ -242,8 +245,13 @@ def forced_align(
     if ctc.runs_on(log_probs):
         paths, scores, _ = ctc.paths(log_probs, text.tokens, text.padding, blank)
         return paths.to(targets.dtype), scores
-    C, blanks = _emissions(log_probs, (text.tokens, blank, False))
-    values, M = _matches(C, blanks, text)
+    if ctc_cpu.runs_on(log_probs):
+        values, paths = ctc_cpu.paths(log_probs, ctc_cpu.Texts(*text[:3], blank, False))
+    else:
+        C, blanks = _emissions(log_probs, (text.tokens, blank, False))
+        values, M = _matches(C, blanks, text)
+        matched, which = M.max(1)
+        paths = torch.where(matched > 0, text.tokens.gather(1, which), blank)
     fits = values.isfinite()
     if can_look(fits) and not fits.all():
         b = int((~fits).nonzero()[0])
@@ -252,8 +260,6 @@ def forced_align(
             f"the {k} tokens of item {b} do not fit into its {n} frames (equal tokens in a row need a blank between "
             "them), or have probability 0; give more frames or fewer tokens"
         )
-    matched, which = M.max(1)
-    paths = torch.where(matched > 0, text.tokens.gather(1, which), blank)
     scores = log_probs.gather(2, paths[..., None])[..., 0]
     inside = torch.arange(T, device=scores.device) < text.x_lengths[:, None]
     scores = torch.where(fits[:, None], scores, -torch.inf).where(inside, 0.0)
@@ -307,16 +313,18 @@ def monotonic_align(
             )
         mask = mask.to(value.device)
     quick = skip is None and ctc.searches(value)
-    if mask is not None and not quick:
-        z_lengths, x_lengths = (mask[:, :, 0] != 0).sum(1), (mask[:, 0] != 0).sum(1)
     lengths = None
-    if z_lengths is not None or x_lengths is not None:
+    if mask is not None and not quick:
+        lengths = mask[:, :, 0].count_nonzero(1), mask[:, 0].count_nonzero(1)
+    elif z_lengths is not None or x_lengths is not None:
         lengths = (
             _lengths(K if z_lengths is None else z_lengths, "z_lengths", B, K)[0].to(value.device),
             _lengths(N if x_lengths is None else x_lengths, "x_lengths", B, N)[0].to(value.device),
         )
     if quick:
         found = ctc.search(value, mask, lengths)
+    elif skip is None and ctc_cpu.runs_on(value):
+        found = ctc_cpu.search(value, *(lengths or (torch.full((B,), K), torch.full((B,), N))))
     else:
         z, x = lengths or (None, None)
         found = align(-value, drop_z=skip, many_to_one=False, z_lengths=z, x_lengths=x, strict=False).matched

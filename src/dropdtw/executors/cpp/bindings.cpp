@@ -13,9 +13,11 @@
 #include "graph_bindings.hpp"
 #include "pairs_bindings.hpp"
 #include "parallel.hpp"
+#include "path.hpp"
 #include "problem.hpp"
 #include "quick.hpp"
 #include "scan_bindings.hpp"
+#include "speech_bindings.hpp"
 #include "table_bindings.hpp"
 #include "tables.hpp"
 #include "widen.hpp"
@@ -235,52 +237,45 @@ void batch(nb::object solver, int reducer, double gamma, std::size_t budget, Bat
     require(z_lengths(b) >= (graphs ? plans[b]->rows : 1) && std::size_t(z_lengths(b)) <= K && x_lengths(b) > 0 &&
                 std::size_t(x_lengths(b)) <= N,
             "lengths do not fit the batch");
-  parallel(std::int64_t(B), threads, nb::none(), std::int64_t(B), [&](std::int64_t b, const Alive& alive) {
-    Problem<T> problem{table, int(z_lengths(b)), int(x_lengths(b)), Reducer(reducer), gamma, Want::value, budget};
-    problem.match = match.data() + b * match.stride(0);
-    problem.row = match.stride(1);
-    problem.column = match.stride(2);
-    problem.drop_x = drop_x.data() + b * N;
-    problem.drop_z = drop_z.data() + b * K;
-    if (charges) std::copy_n(charges->data() + b * charge_count, charge_count, problem.charges);
-    problem.tick = alive.tick;
-    problem.self = alive.self;
-    std::vector<std::int32_t> path;
-    std::vector<std::uint8_t> paid;
-    std::vector<double> weight;
-    if (grad_match) {
-      problem.grad_match = grad_match->data() + b * K * N;
-      problem.grad_row = N;
-      problem.grad_x = grad_x->data() + b * N;
-      problem.grad_z = grad_z->data() + b * K;
-      problem.want = problem.reducer == Reducer::hard && !graphs ? Want::trace : Want::gradient;
-      if (problem.want == Want::trace) {
-        const std::size_t steps = std::size_t(problem.K) + problem.N;
-        path.resize(2 * steps);
-        paid.resize(steps);
-        weight.resize(steps);
-        problem.path_weight = weight.data();
-        problem.path_i = path.data();
-        problem.path_j = path.data() + steps;
-        problem.path_cost = paid.data();
-      }
-    }
-    const Status status = graphs ? solve_on_graph(*plans[b], problem, alive) : solve_exactly(problem);
-    if (status == Status::no_memory) throw std::bad_alloc();
-    if (status == Status::stopped) return std::int64_t(0);
-    value.data()[b] = problem.value;
-    for (int step = 0; step < problem.path_length; ++step) {  // the derivative of the hard minimum is its alignment
-      const int i = problem.path_i[step], j = problem.path_j[step], plus = paid[step] >> 2;
-      const Cost cost = Cost(paid[step] & 3);
-      if (cost == Cost::match) problem.grad_match[i * problem.grad_row + j] = T(weight[step]);
-      if (cost == Cost::drop_x) problem.grad_x[j] += 1;
-      if (cost == Cost::drop_z) problem.grad_z[i] += 1;
-      if (plus > 0) problem.grad_charges[plus - 1] += 1;
-    }
-    if (grad_charges)
-      for (int c = 0; c < charge_count; ++c) grad_charges->data()[b * charge_count + c] = T(problem.grad_charges[c]);
-    return std::int64_t(1);
-  });
+  parallel(
+      std::int64_t(B), threads, nb::none(), std::int64_t(B),
+      [&](std::int64_t b, const Alive& alive) {
+        Problem<T> problem{table, int(z_lengths(b)), int(x_lengths(b)), Reducer(reducer), gamma, Want::value, budget};
+        problem.match = match.data() + b * match.stride(0);
+        problem.row = match.stride(1);
+        problem.column = match.stride(2);
+        problem.drop_x = drop_x.data() + b * N;
+        problem.drop_z = drop_z.data() + b * K;
+        if (charges) std::copy_n(charges->data() + b * charge_count, charge_count, problem.charges);
+        problem.tick = alive.tick;
+        problem.self = alive.self;
+        std::optional<Path> path;
+        if (grad_match) {
+          problem.grad_match = grad_match->data() + b * K * N;
+          problem.grad_row = N;
+          problem.grad_x = grad_x->data() + b * N;
+          problem.grad_z = grad_z->data() + b * K;
+          problem.want = problem.reducer == Reducer::hard && !graphs ? Want::trace : Want::gradient;
+          if (problem.want == Want::trace) path.emplace(problem);
+        }
+        const Status status = graphs ? solve_on_graph(*plans[b], problem, alive) : solve_exactly(problem);
+        if (status == Status::no_memory) throw std::bad_alloc();
+        if (status == Status::stopped) return std::int64_t(0);
+        value.data()[b] = problem.value;
+        for (int step = 0; step < problem.path_length; ++step) {  // the derivative of the hard minimum is its alignment
+          const int i = problem.path_i[step], j = problem.path_j[step], plus = problem.path_cost[step] >> 2;
+          const Cost cost = problem.pays(step);
+          if (cost == Cost::match) problem.grad_match[i * problem.grad_row + j] = T(problem.path_weight[step]);
+          if (cost == Cost::drop_x) problem.grad_x[j] += 1;
+          if (cost == Cost::drop_z) problem.grad_z[i] += 1;
+          if (plus > 0) problem.grad_charges[plus - 1] += 1;
+        }
+        if (grad_charges)
+          for (int c = 0; c < charge_count; ++c)
+            grad_charges->data()[b * charge_count + c] = T(problem.grad_charges[c]);
+        return std::int64_t(1);
+      },
+      Threads::torch);
 }
 
 }  // namespace dropdtw
@@ -319,6 +314,7 @@ NB_MODULE(_cpp, module) {
   define_scan(module);
   define_costs(module);
   define_pairs(module);
+  define_speech(module);
   nb::class_<QuickRequest>(module, "QuickRequest")
       .def(
           "__init__",

@@ -83,6 +83,7 @@ class MatchCosts {
   DROPDTW_APART DROPDTW_FLAT void lay_out(int t) {
     const int bottom = block_.high[smaller(t + group, block_.diagonals) - 1];
     const std::ptrdiff_t stride = stride_;
+    const T sign = problem_.sign;
     T* const out = costs_.get() + W;
     for (int i = block_.low[t]; i <= bottom;) {
       if (i + W - 1 <= bottom && block_.full(i, t) && block_.full(i + W - 1, t)) {
@@ -92,7 +93,7 @@ class MatchCosts {
           // Rows are too far apart for the processor to predict what the next group reads from them.
           for (int r = 0; r < W; ++r)
             for (int g = line; g <= group; g += line) __builtin_prefetch(c + r * (row - 1) + group + g - 1);
-          for (int g = 0; g < group; g += W) transpose(c + g, row - 1, out + g * stride + i, stride);
+          for (int g = 0; g < group; g += W) transpose(c + g, row - 1, out + g * stride + i, stride, sign);
           i += W;
           continue;
         }
@@ -111,7 +112,7 @@ class MatchCosts {
     if (a < b) {
       std::ptrdiff_t column;
       const T* c = match_row(i, column) + std::ptrdiff_t(start + a - 1) * column;
-      for (int g = a; g < b; ++g, c += column) lane[std::size_t(g) * stride_] = *c;
+      for (int g = a; g < b; ++g, c += column) lane[std::size_t(g) * stride_] = *c * problem_.sign;
     }
     for (int g = b; g < group; ++g) lane[std::size_t(g) * stride_] = inf<T>;
   }

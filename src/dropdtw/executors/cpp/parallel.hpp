@@ -12,6 +12,10 @@
 #include <system_error>
 #include <thread>
 #include <vector>
+#ifdef __linux__
+#include <dlfcn.h>
+#include <unistd.h>
+#endif
 
 namespace dropdtw {
 
@@ -24,7 +28,22 @@ struct Alive {
   bool operator()() const { return tick(self); }
 };
 
-// Runs tasks 0, 1, … below `count`, each once, on worker threads and on the calling thread.
+// Whose threads do the work: our own, or those that PyTorch works with, if there are no more of them than cores. They
+// wait for their next task by spinning, for milliseconds, so threads of our own would share a core with each of them.
+enum class Threads { own, torch };
+
+// Starts PyTorch's threads; null if it is not loaded, has others than OpenMP's, or lost them in a fork.
+using Team = void (*)(void (*body)(void*), void* data, unsigned threads, unsigned flags);
+#ifdef __linux__
+inline const pid_t loaded_in = getpid();
+inline Team team() {
+  return getpid() == loaded_in ? reinterpret_cast<Team>(dlsym(RTLD_DEFAULT, "GOMP_parallel")) : nullptr;
+}
+#else
+inline Team team() { return nullptr; }
+#endif
+
+// Runs tasks 0, 1, … below `count`, each once, on the calling thread and on workers.
 template <class Task>
 class Work {
  public:
@@ -37,12 +56,17 @@ class Work {
     for (auto& thread : pool_) thread.join();
   }
 
-  // Starts up to `threads` threads, fewer if the system refuses, and returns when all of them have finished.
+  // Works in this thread and in up to threads − 1 others, fewer if the system refuses. Returns when all of them have
+  // finished.
   void in_threads(int threads) {
     const auto most = std::size_t(std::min<std::int64_t>(threads, count_));
     pool_.reserve(most);
     left_.reserve(most);
-    while (pool_.size() < most && start()) continue;
+    while (pool_.size() + 1 < most && start()) continue;
+    {
+      nb::gil_scoped_release free;
+      take(watched());
+    }
     for (bool finished = false; !finished;) {
       {
         nb::gil_scoped_release free;
@@ -55,11 +79,24 @@ class Work {
     pool_.clear();
   }
 
-  // Runs the remaining tasks on this thread: all of them if there were no threads, and those that ran out of memory
-  // while others were running.
+  // The same with the threads of a team. All of them are asked: those that are not would end, and have to be started
+  // again.
+  void in_team(Team team, int threads) {
+    caller_ = std::this_thread::get_id();
+    left_.reserve(std::size_t(threads));
+    nb::gil_scoped_release free;
+    team(
+        [](void* self) {
+          Work& work = *static_cast<Work*>(self);
+          work.take(std::this_thread::get_id() == work.caller_ ? work.watched() : work.unwatched());
+        },
+        this, unsigned(threads), 0);
+  }
+
+  // Runs the remaining tasks on this thread: those that ran out of memory while others were running, and what follows.
   void here() {
     nb::gil_scoped_release free;
-    const Alive alive{[](void* self) { return static_cast<Work*>(self)->attend_now_and_then(); }, this};
+    const Alive alive = watched();
     for (; alive() && !left_.empty(); left_.pop_back()) done_ += task_(left_.back(), alive);
     for (std::int64_t k; alive() && (k = next_++) < count_;) done_ += task_(k, alive);
   }
@@ -97,9 +134,25 @@ class Work {
     return false;
   }
 
-  // A worker thread: takes tasks until none are left, or until one runs out of memory.
+  // For tasks on the thread that called: checks for signals, too.
+  Alive watched() {
+    return {[](void* self) { return static_cast<Work*>(self)->attend_now_and_then(); }, this};
+  }
+
+  Alive unwatched() {
+    return {[](void* self) { return !static_cast<Work*>(self)->stop_; }, this};
+  }
+
+  // A worker thread.
   void run() {
-    const Alive alive{[](void* self) { return !static_cast<Work*>(self)->stop_; }, this};
+    take(unwatched());
+    const std::lock_guard lock(mutex_);
+    --running_;
+    idle_.notify_one();
+  }
+
+  // Takes tasks until none are left, or until one runs out of memory.
+  void take(const Alive& alive) {
     std::int64_t k = 0;
     bool kept = false;  // whether task k is unfinished
     try {
@@ -110,10 +163,9 @@ class Work {
       }
     } catch (const std::bad_alloc&) {
     }
+    if (!kept) return;
     const std::lock_guard lock(mutex_);
-    if (kept) left_.push_back(k);
-    --running_;
-    idle_.notify_one();
+    left_.push_back(k);
   }
 
   bool attend_now_and_then() {
@@ -139,15 +191,22 @@ class Work {
   int running_ = 0;
   std::vector<std::int64_t> left_;
   std::vector<std::thread> pool_;
+  std::thread::id caller_;
 };
 
-// Runs task(k, alive) for k < count on several threads. Meanwhile, this thread checks for signals and reports how much
-// of `total` is done; a task returns its share. If the system refuses threads, fewer run; with none, this thread does
-// the work.
+// Runs task(k, alive) for k < count on several threads, of which this is one. Between its tasks, and when one of them
+// asks whether to go on, this thread also checks for signals and reports how much of `total` is done; a task returns
+// its share. If the system refuses threads, fewer run.
 template <class Task>
-void parallel(std::int64_t count, int threads, nb::object progress, std::int64_t total, const Task& task) {
+void parallel(std::int64_t count, int threads, nb::object progress, std::int64_t total, const Task& task,
+              Threads whose = Threads::own) {
   Work<Task> work(count, std::move(progress), total, task);
-  work.in_threads(threads);
+  const bool spinning = threads > 1 && unsigned(threads) <= std::thread::hardware_concurrency();
+  const Team found = whose == Threads::torch && spinning && count > 1 ? team() : nullptr;
+  if (found != nullptr)
+    work.in_team(found, threads);
+  else
+    work.in_threads(threads);
   work.here();
   work.attend();
   if (work.error()) throw nb::python_error();

@@ -31,6 +31,7 @@ struct Problem {
   // Match costs: a matrix with strides in elements, strips of one on demand, or sequences with d ≤ 8 features.
   const T* match = nullptr;
   std::ptrdiff_t row = 0, column = 0;
+  T sign = 1;  // −1 if the matrix holds scores, whose sum is maximized
   const T* (*strip)(void* self, int from, int to, int rows, std::ptrdiff_t* row, std::ptrdiff_t* column) = nullptr;
   int strip_width = 0;
   Metric metric = Metric::none;
@@ -66,6 +67,8 @@ struct Problem {
   T *grad_match = nullptr, *grad_x = nullptr, *grad_z = nullptr;  // zeroed by the caller
   std::ptrdiff_t grad_row = 0;                                    // the row stride of grad_match
   double grad_charges[charge_count] = {};
+
+  Cost pays(int step) const { return Cost(path_cost[step] & 3); }
 };
 
 inline constexpr int lane_tile = 64;  // columns that share a base in lanes.hpp

@@ -163,7 +163,7 @@ class Solver {
     // less than 1.3 times the memory of C even if each anti-diagonal takes up to two vectors more than it has cells.
     int width = N_ + 1;
     const int S = wave_.states();
-    if (double(S) * (K_ + 1) * (N_ + 1) * sizeof(T) > double(1 << 20))
+    if (double(S) * (K_ + 1) * (N_ + 1) * sizeof(T) > double(1 << 22))
       width = smaller(width, larger(16, smaller(128, int(1.2 * N_ / S) - 2 * W)));
     const int blocks = (N_ + width) / width;
     const std::size_t size = std::size_t(S) * (K_ + 1);

@@ -156,11 +156,11 @@ DROPDTW_INLINE void transpose(Vec<T>* v) {
   if constexpr (d > 1) transpose<T, d / 2>(v);
 }
 
-// Transposes a W × W matrix from memory to memory; rows are `from_row` and `to_row` numbers apart.
+// Transposes a W × W matrix from memory to memory, times a factor; rows are `from_row` and `to_row` numbers apart.
 template <class T>
-DROPDTW_INLINE void transpose(const T* from, std::ptrdiff_t from_row, T* to, std::ptrdiff_t to_row) {
+DROPDTW_INLINE void transpose(const T* from, std::ptrdiff_t from_row, T* to, std::ptrdiff_t to_row, T factor = 1) {
   Vec<T> v[Register<T>::W];
-  unrolled<Register<T>::W>([&](auto r) DROPDTW_INLINE_LAMBDA { v[r] = load(from + r * from_row); });
+  unrolled<Register<T>::W>([&](auto r) DROPDTW_INLINE_LAMBDA { v[r] = load(from + r * from_row) * factor; });
   transpose<T>(v);
   unrolled<Register<T>::W>([&](auto r) DROPDTW_INLINE_LAMBDA { store(to + r * to_row, v[r]); });
 }

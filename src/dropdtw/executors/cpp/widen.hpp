@@ -37,6 +37,7 @@ class Widened {
     const auto z = doubles(p.z, p.z == nullptr ? 0 : K * d), x = doubles(p.x, p.x == nullptr ? 0 : N * d);
     std::vector<double> grad_match(matrix), grad_x(matrix > 0 ? N : 0), grad_z(matrix > 0 ? K : 0);
     twin.metric = p.metric;
+    twin.sign = p.sign;
     twin.z = z.data();
     twin.x = x.data();
     twin.d = p.d;
