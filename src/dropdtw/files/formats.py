@@ -33,7 +33,7 @@ def read(place: str | os.PathLike[str], *, header: bool | None = None, holes: bo
     header : whether .csv, .tsv and .txt begin with a line of names. None decides by the first line: it holds names if
         it has no number. It also holds names if it is exactly 0,1,…,d−1 in two or more columns, as pandas numbers
         them; then a warning is issued. So it is if a first column of row numbers, as pandas writes them, is left out:
-        it has no name, and holds 0, 1, 2, …
+        it has no name, and its whole numbers increase.
     holes : whether NaN is allowed; otherwise it is an error.   or_else : further advice in that error.
 
     Raises FileNotFoundError if there is no such file, ImportError for .parquet without pyarrow, and ValueError if the
@@ -158,8 +158,8 @@ def read_table(
         raise ValueError(f"{shown} cannot be read as {kind}: {error}") from None
     if found.row_numbers:
         warnings.warn(
-            f"the first column of {shown}, which has no name and counts 0, 1, 2, …, is taken for row numbers that "
-            "pandas wrote, and left out; to keep it, give it a name",
+            f"the first column of {shown}, increasing whole numbers without a name, is taken for row numbers "
+            "that pandas wrote, and left out; to keep it, give it a name",
             stacklevel=3,
         )
     elif header is None and tables.is_numbered(found.names):

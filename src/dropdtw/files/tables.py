@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from itertools import pairwise
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
@@ -47,7 +48,8 @@ def read(text: str, header: bool | None = None, time: str | None = None, needed:
     time : the name of a column of times, which is not part of the sequence: seconds, h:mm:ss, or ISO 8601 dates.
     needed : whether a missing column of times is an error.
 
-    Row numbers, as pandas writes them by default, are left out: a first column without a name that holds 0, 1, 2, …
+    Row numbers, as pandas writes them by default, are left out: increasing whole numbers in a first column without a
+    name.
 
     Raises ValueError if a cell is not a number, or if rows differ in length.
     """
@@ -144,10 +146,12 @@ def _counts(cells: Sequence[str]) -> bool:
 
 
 def _has_row_numbers(names: Sequence[str], rows: Sequence[Row]) -> bool:
-    """Whether the first column has no name and counts the rows, and the other names are such as pandas writes."""
+    """Whether the first column is nameless and holds increasing whole numbers, and pandas could name the others so."""
     others = names[1:]
-    named = bool(others) and not names[0] and (_counts(others) or not any(_is_number(cell) for cell in others))
-    return named and bool(rows) and _counts([cells[0].strip() for _, cells in rows])
+    if names[0] or not others or not rows or (not _counts(others) and any(_is_number(cell) for cell in others)):
+        return False
+    first = [cells[0].strip() for _, cells in rows]
+    return all(map(str.isdecimal, first)) and all(int(a) < int(b) for a, b in pairwise(first))
 
 
 def _with_points(rows: list[Row]) -> list[Row]:
