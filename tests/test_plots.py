@@ -382,7 +382,7 @@ def test_words_are_framed_where_they_are_spoken_and_hatched_where_not(axes, plot
     assert hatched[0] == pytest.approx((1.0, 3.0, 1.0, -3.0))  # the time that is not in the text
     assert hatched[1] == pytest.approx((0.0, 2.0, 3.0, -1.0))  # the word that is not spoken
     assert [t.get_text() for t in axes.get_yticklabels()] == ["so", "not", "yes"]
-    assert legend(axes) == ["spoken", "not spoken, or not in the text"]
+    assert legend(axes) == ["probable token", "spoken", "not spoken, or not in the text"]
     assert axes.images[0].get_array().shape == (3, 6)
 
 

@@ -339,6 +339,9 @@ def test_chapters_plays_a_recording_and_titles_its_page(folder):
     page = run("chapters", STEPS, TALK, "--format", "html", *site).stdout
     assert "<h1>Tires</h1>" in page
     assert 'href="https://x.org/1#t=35"' in page
+    note = "dropdtw: --recording and --title: only pages use this; add --out NAME.html"
+    assert note in run("chapters", STEPS, TALK, *site).stderr
+    assert "only pages" not in run("chapters", STEPS, TALK, "--out", "a.html", *site).stderr
 
 
 @pytest.mark.usefixtures("wordllama")

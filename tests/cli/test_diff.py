@@ -67,6 +67,19 @@ def test_transcripts_are_compared_by_their_words(folder):
     assert "0:" not in run("diff", "a.txt", "b.txt").stdout
 
 
+def test_each_row_of_two_texts_says_how_it_begins(folder):
+    said = [cue.text.split() for cue in read_subtitles((folder / "b.srt").read_text())]
+    lines = run("diff", "a.txt", "b.txt").stdout.splitlines()
+    assert lines[0].endswith("begins with")
+    assert lines[1].endswith(f"  {' '.join(said[0])} …")
+    assert lines[2].endswith(f"  {' '.join(said[10])} …")
+    cues = read_subtitles((folder / "a.srt").read_text())
+    late = [cue._replace(start=cue.start + 40 * (k > 9), stop=cue.stop + 40 * (k > 9)) for k, cue in enumerate(cues)]
+    (folder / "late.srt").write_text(subrip(late))
+    paused = run("diff", "a.srt", "late.srt").stdout.splitlines()
+    assert next(line for line in paused if line.startswith("only B")).endswith("  (no words)")
+
+
 def test_subtitles_move_to_the_other_version(folder):
     done = run("retime", "a.srt", "--to", "b.srt", "--out", "moved.srt")
     assert "20 of 30 cues moved, 10 left out" in done.stderr
@@ -75,6 +88,12 @@ def test_subtitles_move_to_the_other_version(folder):
     assert "00:00:49,000 --> 00:00:52,000" in moved
     assert all(line in wanted for line in moved.splitlines() if "-->" in line)
     assert run("retime", "a.srt", "--to", "b.srt").stdout == moved
+
+
+def test_subtitles_move_to_the_times_of_a_recognizer(folder):
+    cues = [cue._asdict() for cue in read_subtitles((folder / "b.srt").read_text())]
+    (folder / "b.json").write_text(json.dumps({"text": "", "segments": cues}))
+    assert run("retime", "a.srt", "--to", "b.json").stdout == run("retime", "a.srt", "--to", "b.srt").stdout
 
 
 def test_where_the_versions_do_not_belong_together_nothing_is_written(folder, monkeypatch, capsys):

@@ -92,6 +92,8 @@ def test_each_color_of_the_strips_is_explained_if_it_occurs():
     assert key(Edits.of_same([], (60, 50))) == [one]
     short = Edits.of_same([((0, 10), (0, 10), 1.0), ((10, 60), (10.5, 60.5), 1.0)], (60, 60.5))
     assert key(short) == [both, ("rest", "different, but too short to list")]
+    invisible = Edits.of_same([((0, 10), (0, 10), 1.0), ((10, 60), (10.002, 60.002), 1.0)], (60, 60.002))
+    assert key(invisible) == [both]
     assert key(Edits.uncompared((60, 50), ["B is silent"])) == [("rest", "not compared")]
 
 
@@ -148,6 +150,16 @@ def test_every_format_takes_long_recordings_and_speeds(kind):
     columns, rows = table(edits)
     assert columns[-1] == ">speed"
     assert rows[0][-1] == "0.9997"
+
+
+def test_the_rows_of_texts_quote_them_and_the_page_names_what_it_counts():
+    text = write_edits(EDITS, "html", Setting(timed=False, unit="words", quotes=["one", "two", "<i>three", *"456"]))
+    assert "<th>words in A</th><th>words in B</th><th>words</th>" in text
+    assert text.count("<th>begins with</th>") == 1
+    assert "<td>&lt;i&gt;three</td>" in text
+    columns, rows = table(EDITS, quotes=list("123456"))
+    assert [columns[-1], *(row[-1] for row in rows)] == ["~begins with", *"123456"]
+    assert "begins with" not in write_edits(EDITS, "html")
 
 
 def test_places_without_times_are_plain_numbers():

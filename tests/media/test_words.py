@@ -1,5 +1,7 @@
 """Edit lists of texts: by their words, and by their times."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -129,6 +131,19 @@ def test_another_speed_is_followed_where_asked_for_and_mentioned_otherwise():
     assert edits.to_b(a[60].start) == pytest.approx(b[60].start, abs=0.02)
     assert any("times the speed" in note for note in compare(a, b).notes)
     assert not any("times the speed" in note for note in compare(a, moved(a, 5.0)).notes)
+
+
+@pytest.mark.parametrize(("sentences", "known"), [(40, False), (400, True)])
+def test_a_speed_that_estimated_times_cannot_show_is_not_called_equal(sentences, known):
+    a, rng = talk(7, sentences), np.random.default_rng(0)
+    words = [w for cue in a for w in zip(cue.text.split(), np.linspace(cue.start, cue.stop, 9)[:-1], strict=True)]
+    ends = [0, *np.cumsum(rng.integers(5, 14, len(words)))]
+    groups = [words[i:j] for i, j in pairwise(ends) if words[i:j]]
+    b = [Sentence(0.99 * float(g[0][1]), 0.99 * float(g[-1][1] + 0.3), " ".join(w for w, _ in g)) for g in groups]
+    edits = compare(a, b, speed=True)
+    assert any("the speeds could not be compared" in note for note in edits.notes) == (not known)
+    assert (edits.same[0].speed == pytest.approx(1 / 0.99, rel=1e-3)) == known
+    assert compare(a, talk(8), speed=True).notes == ("these have nothing in common",)
 
 
 def test_unrelated_texts_have_nothing_in_common():

@@ -102,7 +102,7 @@ def test_a_file_that_holds_no_words_with_times_is_refused(text, said):
 
 
 def test_a_model_is_a_folder_and_needs_its_package(tmp_path, monkeypatch):
-    with pytest.raises(ValueError, match="which is not a folder"):
+    with pytest.raises(ValueError, match=r"which is not a folder; download .*: hf download Systran/"):
         speech.transcribe("talk.mp3", "tiny.en")
     monkeypatch.setitem(sys.modules, "faster_whisper", None)
     with pytest.raises(ImportError, match=r"pip install 'dropdtw\[speech\]'"):

@@ -85,7 +85,7 @@ def test_the_colors_of_the_strip_are_explained(opened):
     look = "return getComputedStyle(document.querySelector(arguments[0])).outline.replace(/-2px/, '')"
     entries = [entry.text for entry in page.find_elements(By.CSS_SELECTOR, ".key > span")]
     assert entries == [
-        *("a step, numbered as in the table", "a step that is less than 50% sure (? in the table)"),
+        *("a step, numbered as in the table if there is room", "a step that is less than 50% sure (? in the table)"),
         "the rest of the talk",
     ]
     for key, shown in ((".key .step", ".bar a"), (".key > span:last-child i", ".bar")):

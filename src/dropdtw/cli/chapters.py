@@ -132,6 +132,8 @@ def chapters(
         raise ValueError(f"{steps} looks like subtitles, not like steps; give STEPS first, then TALK")
     if order is not None:
         wanted = _ordered(wanted, order)
+    if kind != "html" and (idle := [o for o, v in (("--recording", recording), ("--title", title)) if v is not None]):
+        screen.note(f"{' and '.join(idle)}: only pages use this; add --out NAME.html")
     timed = Path(talk).suffix.lower() != ".txt" or time is not None
     if not timed and kind in PLAYERS:
         raise ValueError(f"{talk} has no times, but {kind} needs them; write json, csv or html, or give subtitles")

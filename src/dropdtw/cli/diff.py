@@ -66,6 +66,7 @@ def diff(
     from dropdtw.media.edits import clock
     from dropdtw.media.output import CUTTING, TIMELINES, Setting, table, write_edits
     from dropdtw.media.timeline import look_swapped, to_cut
+    from dropdtw.media.words import diff_words
 
     options.refuse_overwriting({"--out": out}, (a, b))
     kind = _one_kind(a, b)
@@ -74,9 +75,14 @@ def diff(
     form = _chosen(form, out, kind, untimed)
     if fps is not None and kind != "a sequence":
         raise ValueError(f"--fps is only for sequences of features, but A is {kind}; omit it")
-    edits = compare(a, b, least, speed, fps)
+    if kind == "a text":
+        texts = _texts(a, b)
+        edits = diff_words(*texts, min=least, speed=speed)
+        quotes = _quotes(edits, texts)
+    else:
+        edits, quotes = compare(a, b, least, speed, fps), []
     unit = "" if timed else "words" if kind == "a text" else "elements"
-    setting = Setting((_recording(a, form in TIMELINES), _recording(b, form in TIMELINES)), timed, unit)
+    setting = Setting((_recording(a, form in TIMELINES), _recording(b, form in TIMELINES)), timed, unit, quotes)
     if form is not None:
         screen.write(out or "-", write_edits(edits, form, setting))
     if kind == "a text" and len(untimed) == 1:
@@ -84,7 +90,7 @@ def diff(
     for text in edits.notes:
         screen.note(text)
     if edits.segments and (form is None or out not in (None, "-")):
-        screen.table(*table(edits, timed=timed))
+        screen.table(*table(edits, timed=timed, quotes=quotes))
         print(f"{edits.common:.0%} of the shorter file also occurs in the other")
     if form in CUTTING:
         side = to_cut(edits)
@@ -172,8 +178,7 @@ def compare(a: str, b: str, least: float, speed: bool, fps: float | None = None)
     if kind == "a text":
         from dropdtw.media.words import diff_words
 
-        timed = has_times(a) and has_times(b)
-        return diff_words(_words(a, timed), _words(b, timed), min=least, speed=speed)
+        return diff_words(*_texts(a, b), min=least, speed=speed)
     from dropdtw import media
 
     if kind == "a sequence":
@@ -181,6 +186,18 @@ def compare(a: str, b: str, least: float, speed: bool, fps: float | None = None)
             raise ValueError(f"--fps is {fps}; give the number of elements per second, > 0")
         return media.diff_features(formats.read(a), formats.read(b), fps or 1.0, min=least, speed=speed)
     return media.diff(a, b, min=least, speed=speed)
+
+
+def _texts(a: str, b: str) -> tuple[Words, Words]:
+    """The words of two texts, with their times if both have them."""
+    timed = has_times(a) and has_times(b)
+    return _words(a, timed), _words(b, timed)
+
+
+def _quotes(edits: Edits, texts: tuple[Words, Words]) -> list[str]:
+    """The first words of each row, from A if A has them; a pause without words is a row, too."""
+    places = [(0, s.a) if s.a is not None else (1, s.b) for s in edits.segments]
+    return [texts[side].quote(of) or "(no words)" for side, of in places if of is not None]
 
 
 def _words(place: str, timed: bool) -> Words:

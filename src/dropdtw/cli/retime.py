@@ -26,7 +26,8 @@ def retime(
         typer.Option(
             "--to",
             metavar="B",
-            help="The version to move them to: a recording, or subtitles in the same language that already fit it.",
+            help="The version to move them to: a recording, or subtitles (or Whisper's .json) in the same language "
+            "that already fit it.",
         ),
     ],
     source: Annotated[
@@ -74,6 +75,7 @@ def _check_end(out: str, file: CueFile) -> None:
 def _edits(file: CueFile, source: str | None, target: str, speed: bool) -> Edits:
     """The edit list of the two versions: from --from and --to, or from the subtitles to move and --to."""
     from dropdtw.media.retime import between
+    from dropdtw.text import read_subtitles
     from dropdtw.text.cues import CueFile
 
     for option, place in (("--from", source), ("--to", target)):
@@ -84,6 +86,8 @@ def _edits(file: CueFile, source: str | None, target: str, speed: bool) -> Edits
     if source is None:
         if kind_of(target) != "a text":
             raise ValueError(f"--to is {target}, a recording; also give the recording that SUBS was made for: --from A")
+        if Path(target).suffix.lower() == ".json":
+            return between(file, options.parsed(target, read_subtitles, "subtitles"), speed=speed)
         return between(file, options.parsed(target, CueFile, "subtitles"), speed=speed)
     if (kinds := (kind_of(source), kind_of(target)))[0] != kinds[1]:
         raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from dropdtw.media import timeline
@@ -18,11 +18,13 @@ class Setting(NamedTuple):
 
     recordings : A and B, as a timeline refers to them.
     timed : whether positions are seconds.   unit : what they count otherwise, for example "words".
+    quotes : for texts, the first words of each row.
     """
 
     recordings: tuple[Recording, Recording] = (Recording("A"), Recording("B"))
     timed: bool = True
     unit: str = ""
+    quotes: Sequence[str] = ()
 
 
 def write_edits(edits: Edits, kind: str, setting: Setting | None = None) -> str:
@@ -85,7 +87,7 @@ def _ffmpeg(edits: Edits, setting: Setting) -> str:
 
 def _html(edits: Edits, setting: Setting) -> str:
     a, b = setting.recordings
-    return page(edits, (a.name, b.name), timed=setting.timed, unit=setting.unit)
+    return page(edits, (a.name, b.name), timed=setting.timed, unit=setting.unit, quotes=setting.quotes)
 
 
 FORMATS: Final[dict[str, Callable[[Edits, Setting], str]]] = {
@@ -112,8 +114,10 @@ TIMELINES: Final = (*CUTTING, "otio", "fcpxml")
 TABLE: Final = ("", ">from A", ">to A", ">from B", ">to B", ">lasts", ">confidence")
 
 
-def table(edits: Edits, *, timed: bool = True) -> tuple[list[str], list[list[str]]]:
+def table(edits: Edits, *, timed: bool = True, quotes: Sequence[str] = ()) -> tuple[list[str], list[list[str]]]:
     """Columns and rows for a terminal, with `speed` if speeds were compared. Without times, positions are numbers.
+
+    quotes : the first words of each row, for a column of their own.
 
     If a note says that speeds differ, times are doubtful, so the confidence is a question mark.
     """
@@ -129,4 +133,6 @@ def table(edits: Edits, *, timed: bool = True) -> tuple[list[str], list[list[str
             places = [*places, "", ""]
         row = [NAMES[s.kind], *places, said(s.duration), "?" if doubtful else f"{s.confidence:.0%}"]
         rows.append([*row, "" if s.speed is None else f"{s.speed:.4f}"] if speeds else row)
-    return [*TABLE, *([">speed"] if speeds else [])], rows
+    for row, words in zip(rows, quotes, strict=bool(quotes)):
+        row.append(words)
+    return [*TABLE, *([">speed"] if speeds else []), *(["~begins with"] if quotes else [])], rows

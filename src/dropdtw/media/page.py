@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dropdtw.files.sanitize import one_line
 from dropdtw.files.templates import rendered
-from dropdtw.media.edits import NAMES, NOTHING, TOUCHING, UNCOMPARED, Edits, Span, clock
+from dropdtw.media.edits import NAMES, NOTHING, UNCOMPARED, Edits, Span, clock
 
 WIDTH, HEIGHT, LEFT, RIGHT = 1000, 220, 34, 26
 STRIP = 34
@@ -16,8 +16,13 @@ TICKS: Final = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200)
 """Possible distances between two tick marks, in seconds."""
 
 
-def page(edits: Edits, names: tuple[str, str], *, timed: bool = True, unit: str = "") -> str:
-    """The whole page, in one file without scripts. Without times, positions are plain numbers, of this unit."""
+def page(
+    edits: Edits, names: tuple[str, str], *, timed: bool = True, unit: str = "", quotes: Sequence[str] = ()
+) -> str:
+    """The whole page, in one file without scripts. Without times, positions are plain numbers, of this unit.
+
+    quotes : the first words of each row, for a column of their own.
+    """
     said_at = clock if timed else _plain
     alone = [sum(s.duration for s in rows) for rows in (edits.only_a, edits.only_b)]
     shared = sum(s.duration for s in edits.same)
@@ -25,7 +30,7 @@ def page(edits: Edits, names: tuple[str, str], *, timed: bool = True, unit: str 
     said = f"{(NOTHING if edits.segments else UNCOMPARED).capitalize()}."
     if edits.same:
         said = f"{lengths[0]}{' ' * bool(unit)}{unit} in common; only in A {lengths[1]}, only in B {lengths[2]}."
-    heads, rows = _table(edits, said_at)
+    heads, rows = _table(edits, said_at, unit, [one_line(words) for words in quotes])
     return rendered(
         __file__,
         names=[one_line(name) for name in names],
@@ -74,7 +79,8 @@ def _key(edits: Edits) -> list[tuple[str, str]]:
     kinds = {"same" if s.kind == "same" else "only" for s in edits.segments}
     found = [("same", "in both, joined by ribbons"), ("only", "only in one of them")]
     listed = [sum(of[1] - of[0] for s in edits.segments if (of := getattr(s, side))) for side in "ab"]
-    bare = any(length > total + TOUCHING for length, total in zip(edits.durations, listed, strict=True))
+    seen = max(edits.durations) / WIDTH
+    bare = any(length - total > seen for length, total in zip(edits.durations, listed, strict=True))
     rest = [("rest", "different, but too short to list" if kinds else "not compared")] if bare else []
     return [entry for entry in found if entry[0] in kinds] + rest
 
@@ -87,13 +93,18 @@ def _plain(place: float) -> str:
     return f"{place:g}"
 
 
-def _table(edits: Edits, said: Callable[[float], str]) -> tuple[list[str], list[tuple[str, list[str]]]]:
+def _table(
+    edits: Edits, said: Callable[[float], str], unit: str, quotes: Sequence[str]
+) -> tuple[list[str], list[tuple[str, list[str]]]]:
     """The heads of the table, and the color and the cells of each row."""
     speeds = any(s.speed is not None for s in edits.segments)
     rows = []
-    for s in edits.segments:
+    for k, s in enumerate(edits.segments):
         places = ["" if of is None else _span(of, said) for of in (s.a, s.b)]
         cells = [NAMES[s.kind], *places, said(s.duration), f"{s.confidence:.0%}"]
         cells += ["" if s.speed is None else f"{s.speed:.4f}"] if speeds else []
+        cells += [quotes[k]] if quotes else []
         rows.append(("same" if s.kind == "same" else "only", cells))
-    return ["", "in A", "in B", "lasts", "confidence", *(["speed"] if speeds else [])], rows
+    heads = [f"{unit} in A", f"{unit} in B", unit] if unit else ["in A", "in B", "lasts"]
+    more = ["speed"] * speeds + ["begins with"] * bool(quotes)
+    return ["", *heads, "confidence", *more], rows

@@ -9,7 +9,7 @@ from typing import Final
 from dropdtw.media.edits import NOTHING, Edits, Segment, Span, clock
 from dropdtw.media.words import Words, diff_words
 from dropdtw.text.cues import CueFile
-from dropdtw.text.subtitles import read_subtitles
+from dropdtw.text.subtitles import Sentence, read_subtitles
 
 SURE: Final = 0.9
 """Minimum average confidence; below it, the result is doubtful."""
@@ -69,15 +69,17 @@ def retime(subtitles: str | CueFile, edits: Edits) -> Retimed:
     return Retimed(file.moved(times), tuple(times), sure, _doubts(edits, homes, times, sure))
 
 
-def between(subtitles: str | CueFile, other: str | CueFile, *, speed: bool = False) -> Edits:
+def between(subtitles: str | CueFile, other: str | CueFile | Sequence[Sentence], *, speed: bool = False) -> Edits:
     """The edit list of two subtitle files in the same language, from their words and times.
 
-    subtitles, other : the contents of SubRip (.srt), WebVTT (.vtt) or SubViewer (.sbv) files, A and B.
+    subtitles, other : the contents of SubRip (.srt), WebVTT (.vtt) or SubViewer (.sbv) files, A and B. B may also be
+        timed texts, as `dropdtw.text.read_subtitles` reads them, for example from Whisper's JSON.
     speed : whether one may run faster than the other, at a constant ratio.
 
     Returns the `Edits`. Raises ValueError if a file has no timed cues or no words.
     """
-    a, b = (Words.of_cues(read_subtitles(_file(text).text)) for text in (subtitles, other))
+    theirs = read_subtitles(_file(other).text) if isinstance(other, str | CueFile) else other
+    a, b = (Words.of_cues(cues) for cues in (read_subtitles(_file(subtitles).text), theirs))
     return diff_words(a, b, speed=speed)
 
 

@@ -33,6 +33,8 @@ RECENT: Final = 200
 """Number of recent pairs whose median is the current offset."""
 LONGEST: Final = 100_000
 """Maximum number of words in a text."""
+QUOTED: Final = 8
+"""Maximum number of words that are quoted from a row."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,16 @@ class Words:
         words, starts, stops, begins = zip(*found, strict=True)
         return cls(tuple(words), np.array(starts), np.array(stops), np.array(begins), timed)
 
+    def quote(self, within: Span) -> str:
+        """The first words of a passage.
+
+        >>> Words.of_text("Boil the water, then pour it on the tea leaves and wait.").quote((1.0, 12.0))
+        'the water then pour it on the tea …'
+        """
+        middle = (self.starts + self.stops) / 2
+        inside = np.flatnonzero((middle >= within[0]) & (middle < within[1]))
+        return " ".join(self.words[k] for k in inside[:QUOTED]) + " …" * (len(inside) > QUOTED)
+
     @property
     def duration(self) -> float:
         """Where the last word ends."""
@@ -105,7 +117,7 @@ def diff_words(a: Words, b: Words, *, min: float = 1.0, speed: bool = False) -> 
     if (note := too_short((a.duration, b.duration), min)) is not None:
         return Edits.uncompared((a.duration, b.duration), [note])
     pairs = _pairs(a, b)
-    slope = _slope(a, b, pairs) if a.timed else 1.0
+    slope, known = _slope(a, b, pairs) if a.timed else (1.0, True)
     notes = []
     if abs(slope - 1) > DRIFT and not speed:
         notes.append(f"the second text seems to run at {1 / slope:.4f} times the speed of the first; {OTHER_SPEED}")
@@ -118,6 +130,11 @@ def diff_words(a: Words, b: Words, *, min: float = 1.0, speed: bool = False) -> 
     rows = _rows(a, b, pairs, [piece for piece, _ in pieces], slope)
     if not rows:
         notes.append(NOTHING)
+    elif speed and not known:
+        notes.append(
+            "the speeds could not be compared, because too few cues of the two begin with the same word; equal speeds "
+            "are assumed"
+        )
     same = [
         Segment("same", *spans, sure, 1 / slope if speed else None)
         for spans, (_, sure) in zip(rows, pieces, strict=True)
@@ -195,13 +212,14 @@ def _jumps(shifts: Array, exact: Array) -> list[int]:
     return found
 
 
-def _slope(a: Words, b: Words, pairs: Array) -> float:
-    """Seconds of B per second of A, as a median over distant pairs.
+def _slope(a: Words, b: Words, pairs: Array) -> tuple[float, bool]:
+    """Seconds of B per second of A, as a median over distant pairs, and whether it is known.
 
-    1 if the ratios of distant pairs scatter, or differ from those of close ones: then cuts and breaks explain them.
+    1 if the ratios of distant pairs scatter, or differ from those of close ones: then cuts and breaks explain them, or,
+    if times are estimated, perhaps nothing but their errors.
     """
     if len(pairs) < 20:
-        return 1.0
+        return 1.0, False
     exact = a.begins_cue[pairs[:, 0]] & b.begins_cue[pairs[:, 1]]
     told = pairs[exact] if exact.sum() >= 20 else pairs
     s, t = a.starts[told[:, 0]], b.starts[told[:, 1]]
@@ -210,7 +228,9 @@ def _slope(a: Words, b: Words, pairs: Array) -> float:
     slope = float(np.median(far))
     steady = np.mean(np.abs(far - slope) < DRIFT) > 0.5  # irregular breaks scatter the ratios
     near = np.median(_ratios(s, t, max(5, apart // 10)))  # most pairs this close have no break between them
-    return slope if steady and abs(near - slope) < 5 * DRIFT else 1.0
+    if steady and abs(near - slope) < 5 * DRIFT:
+        return slope, True
+    return 1.0, told is not pairs
 
 
 def _ratios(s: Array, t: Array, apart: int) -> Array:

@@ -67,7 +67,10 @@ def words(
     ax.set_yticks(middle, list(map(str, range(len(rows)))) if names is None else list(names))
     ax.tick_params(axis="y", length=0)
     ax.set(xlim=(0, T * step), ylim=(ends[-1], 0), xlabel="frame" if fps is None else "seconds")
-    shown: dict[str, Any] = {"spoken": patch(facecolor="none", edgecolor=MATCH, linewidth=2)}
+    shown: dict[str, Any] = {
+        "probable token": patch(facecolor="0.3"),
+        "spoken": patch(facecolor="none", edgecolor=MATCH, linewidth=2),
+    }
     if found.skipped or found.extra:
         shown["not spoken, or not in the text"] = patch(**hatched(DROPPED))
     titled(ax, f"{len(found.words)} of {len(rows)} words spoken", shown)

@@ -72,7 +72,10 @@ def transcribe(recording: str, model: str, *, language: str | None = None, progr
     language : such as "en"; None: the model detects it.
     """
     if not Path(model).is_dir():
-        raise ValueError(f"the model is {model!r}, which is not a folder; download a model for faster-whisper first")
+        raise ValueError(
+            f"the model is {model!r}, which is not a folder; download a model for faster-whisper first, for example: "
+            "hf download Systran/faster-whisper-small.en --local-dir models/faster-whisper-small.en"
+        )
     try:
         from faster_whisper import WhisperModel
     except ModuleNotFoundError:

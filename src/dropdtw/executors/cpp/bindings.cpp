@@ -237,45 +237,42 @@ void batch(nb::object solver, int reducer, double gamma, std::size_t budget, Bat
     require(z_lengths(b) >= (graphs ? plans[b]->rows : 1) && std::size_t(z_lengths(b)) <= K && x_lengths(b) > 0 &&
                 std::size_t(x_lengths(b)) <= N,
             "lengths do not fit the batch");
-  parallel(
-      std::int64_t(B), threads, nb::none(), std::int64_t(B),
-      [&](std::int64_t b, const Alive& alive) {
-        Problem<T> problem{table, int(z_lengths(b)), int(x_lengths(b)), Reducer(reducer), gamma, Want::value, budget};
-        problem.match = match.data() + b * match.stride(0);
-        problem.row = match.stride(1);
-        problem.column = match.stride(2);
-        problem.drop_x = drop_x.data() + b * N;
-        problem.drop_z = drop_z.data() + b * K;
-        if (charges) std::copy_n(charges->data() + b * charge_count, charge_count, problem.charges);
-        problem.tick = alive.tick;
-        problem.self = alive.self;
-        std::optional<Path> path;
-        if (grad_match) {
-          problem.grad_match = grad_match->data() + b * K * N;
-          problem.grad_row = N;
-          problem.grad_x = grad_x->data() + b * N;
-          problem.grad_z = grad_z->data() + b * K;
-          problem.want = problem.reducer == Reducer::hard && !graphs ? Want::trace : Want::gradient;
-          if (problem.want == Want::trace) path.emplace(problem);
-        }
-        const Status status = graphs ? solve_on_graph(*plans[b], problem, alive) : solve_exactly(problem);
-        if (status == Status::no_memory) throw std::bad_alloc();
-        if (status == Status::stopped) return std::int64_t(0);
-        value.data()[b] = problem.value;
-        for (int step = 0; step < problem.path_length; ++step) {  // the derivative of the hard minimum is its alignment
-          const int i = problem.path_i[step], j = problem.path_j[step], plus = problem.path_cost[step] >> 2;
-          const Cost cost = problem.pays(step);
-          if (cost == Cost::match) problem.grad_match[i * problem.grad_row + j] = T(problem.path_weight[step]);
-          if (cost == Cost::drop_x) problem.grad_x[j] += 1;
-          if (cost == Cost::drop_z) problem.grad_z[i] += 1;
-          if (plus > 0) problem.grad_charges[plus - 1] += 1;
-        }
-        if (grad_charges)
-          for (int c = 0; c < charge_count; ++c)
-            grad_charges->data()[b * charge_count + c] = T(problem.grad_charges[c]);
-        return std::int64_t(1);
-      },
-      Threads::torch);
+  const Threads crew = Threads::of_torch(threads);
+  parallel(std::int64_t(B), crew, nb::none(), std::int64_t(B), [&](std::int64_t b, const Alive& alive) {
+    Problem<T> problem{table, int(z_lengths(b)), int(x_lengths(b)), Reducer(reducer), gamma, Want::value, budget};
+    problem.match = match.data() + b * match.stride(0);
+    problem.row = match.stride(1);
+    problem.column = match.stride(2);
+    problem.drop_x = drop_x.data() + b * N;
+    problem.drop_z = drop_z.data() + b * K;
+    if (charges) std::copy_n(charges->data() + b * charge_count, charge_count, problem.charges);
+    problem.tick = alive.tick;
+    problem.self = alive.self;
+    std::optional<Path> path;
+    if (grad_match) {
+      problem.grad_match = grad_match->data() + b * K * N;
+      problem.grad_row = N;
+      problem.grad_x = grad_x->data() + b * N;
+      problem.grad_z = grad_z->data() + b * K;
+      problem.want = problem.reducer == Reducer::hard && !graphs ? Want::trace : Want::gradient;
+      if (problem.want == Want::trace) path.emplace(problem);
+    }
+    const Status status = graphs ? solve_on_graph(*plans[b], problem, alive) : solve_exactly(problem);
+    if (status == Status::no_memory) throw std::bad_alloc();
+    if (status == Status::stopped) return std::int64_t(0);
+    value.data()[b] = problem.value;
+    for (int step = 0; step < problem.path_length; ++step) {  // the derivative of the hard minimum is its alignment
+      const int i = problem.path_i[step], j = problem.path_j[step], plus = problem.path_cost[step] >> 2;
+      const Cost cost = problem.pays(step);
+      if (cost == Cost::match) problem.grad_match[i * problem.grad_row + j] = T(problem.path_weight[step]);
+      if (cost == Cost::drop_x) problem.grad_x[j] += 1;
+      if (cost == Cost::drop_z) problem.grad_z[i] += 1;
+      if (plus > 0) problem.grad_charges[plus - 1] += 1;
+    }
+    if (grad_charges)
+      for (int c = 0; c < charge_count; ++c) grad_charges->data()[b * charge_count + c] = T(problem.grad_charges[c]);
+    return std::int64_t(1);
+  });
 }
 
 }  // namespace dropdtw

@@ -28,9 +28,19 @@ struct Alive {
   bool operator()() const { return tick(self); }
 };
 
-// Whose threads do the work: our own, or those that PyTorch works with, if there are no more of them than cores. They
-// wait for their next task by spinning, for milliseconds, so threads of our own would share a core with each of them.
-enum class Threads { own, torch };
+// How many threads work, and whose: our own, or those that PyTorch works with, if there are no more of them than cores.
+// They wait for their next task by spinning, for milliseconds, so threads of our own would share a core with each of
+// them.
+struct Threads {
+  Threads(int count) : count(count) {}
+  static Threads of_torch(int count) {
+    Threads found(count);
+    found.torch = count > 1 && unsigned(count) <= std::thread::hardware_concurrency();
+    return found;
+  }
+  int count;
+  bool torch = false;
+};
 
 // Starts PyTorch's threads; null if it is not loaded, has others than OpenMP's, or lost them in a fork.
 using Team = void (*)(void (*body)(void*), void* data, unsigned threads, unsigned flags);
@@ -198,15 +208,13 @@ class Work {
 // asks whether to go on, this thread also checks for signals and reports how much of `total` is done; a task returns
 // its share. If the system refuses threads, fewer run.
 template <class Task>
-void parallel(std::int64_t count, int threads, nb::object progress, std::int64_t total, const Task& task,
-              Threads whose = Threads::own) {
+void parallel(std::int64_t count, Threads threads, nb::object progress, std::int64_t total, const Task& task) {
   Work<Task> work(count, std::move(progress), total, task);
-  const bool spinning = threads > 1 && unsigned(threads) <= std::thread::hardware_concurrency();
-  const Team found = whose == Threads::torch && spinning && count > 1 ? team() : nullptr;
+  const Team found = threads.torch && count > 1 ? team() : nullptr;
   if (found != nullptr)
-    work.in_team(found, threads);
+    work.in_team(found, threads.count);
   else
-    work.in_threads(threads);
+    work.in_threads(threads.count);
   work.here();
   work.attend();
   if (work.error()) throw nb::python_error();

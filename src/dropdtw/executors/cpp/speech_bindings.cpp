@@ -47,40 +47,39 @@ template <class T>
 class Texts {
  public:
   Texts(const Batch<T>& scores, const Rows<std::int64_t>& tokens, const Vector<std::int64_t>& z_lengths,
-        const Vector<std::int64_t>& x_lengths, int blank, bool logits)
+        const Vector<std::int64_t>& x_lengths, int blank)
       : items(scores.shape(0)),
         frames(scores.shape(1)),
-        words(int(scores.shape(2))),
+        vocabulary(int(scores.shape(2))),
         width(tokens.shape(1)),
         blank(blank),
-        logits(logits),
         scores_(scores),
         tokens_(tokens.data()),
         z_lengths_(z_lengths.data()),
         x_lengths_(x_lengths.data()) {
     require(tokens.shape(0) == items && z_lengths.size() == items && x_lengths.size() == items, "no text per item");
-    require(words == 1 || scores.stride(2) == 1, "the scores of a frame must lie side by side");
-    require(blank >= 0 && blank < words, "no such blank");
+    require(vocabulary == 1 || scores.stride(2) == 1, "the scores of a frame must lie side by side");
+    require(blank >= 0 && blank < vocabulary, "no such blank");
     for (std::size_t b = 0; b < items; ++b) {
       require(z_lengths_[b] >= 0 && std::size_t(z_lengths_[b]) <= width, "a text is longer than the batch");
       require(x_lengths_[b] >= 0 && std::size_t(x_lengths_[b]) <= frames, "an item is longer than the batch");
-      for (int i = 0; i < K(b); ++i) require(text(b)[i] >= 0 && text(b)[i] < words, "no such token");
+      for (int i = 0; i < K(b); ++i) require(text(b)[i] >= 0 && text(b)[i] < vocabulary, "no such token");
     }
   }
 
   int K(std::size_t b) const { return int(z_lengths_[b]); }
   int N(std::size_t b) const { return int(x_lengths_[b]); }
   const std::int64_t* text(std::size_t b) const { return tokens_ + b * width; }
+  // The frames [t, t + count) of item b.
   Frames<T> some(std::size_t b, std::size_t t, std::size_t count) const {
     const T* const at = scores_.data() + std::ptrdiff_t(b) * scores_.stride(0) + std::ptrdiff_t(t) * scores_.stride(1);
-    return {at, scores_.stride(1), int(count), words, K(b), blank, text(b)};
+    return {at, scores_.stride(1), int(count), vocabulary, K(b), blank, text(b)};
   }
 
   const std::size_t items, frames;
-  const int words;
+  const int vocabulary;
   const std::size_t width;
   const int blank;
-  const bool logits;
 
  private:
   const Batch<T>& scores_;
@@ -108,7 +107,7 @@ std::int64_t ctc(const OwnedTable& table, int reducer, std::size_t budget, Batch
                  Vector<std::int64_t> z_lengths, Vector<std::int64_t> x_lengths, int blank, bool logits, int threads,
                  Out<double> value, std::optional<OutMatrix<T>> total, std::optional<OutBatch<T>> by_token,
                  std::optional<OutMatrix<T>> by_blank, std::optional<OutMatrix<std::int64_t>> path) {
-  const Texts<T> texts(scores, tokens, z_lengths, x_lengths, blank, logits);
+  const Texts<T> texts(scores, tokens, z_lengths, x_lengths, blank);
   const std::size_t B = texts.items, N = texts.frames, K = texts.width;
   const auto fits = [&](const auto& a, std::size_t n) { return !a || (a->shape(0) == B && a->shape(1) == n); };
   require(reducer >= 0 && reducer <= 2 && threads > 0 && value.size() == B, "no such reducer, or no room");
@@ -124,71 +123,65 @@ std::int64_t ctc(const OwnedTable& table, int reducer, std::size_t budget, Batch
                            logits ? total->data() + b * N + from : nullptr, to_fill.N};
     if (from < to && !kernel.costs(texts.some(b, from, to - from), out)) wrong = b;
   };
+  const Threads crew = Threads::of_torch(threads);
   // With fewer items than threads, the threads share the frames of each, as far as that is worth it.
   constexpr std::size_t worth = 1 << 17;  // scores
-  const int part = int(worth / texts.words) / frames_at_once * frames_at_once + frames_at_once;
+  const int part = int(worth / texts.vocabulary) / frames_at_once * frames_at_once + frames_at_once;
   const std::int64_t parts = (std::int64_t(N) + part - 1) / part;
   const bool shared = B < std::size_t(threads) && parts > 1;
   if (shared) {
     for (std::size_t b = 0; b < B; ++b) emitted[b].emplace(texts, b);
-    parallel(
-        std::int64_t(B) * parts, threads, nb::none(), 1,
-        [&](std::int64_t k, const Alive&) {
-          const std::int64_t b = k / parts, from = k % parts * part;
-          emit(b, int(from), int(std::min<std::int64_t>(from + part, texts.N(b))));
-          return std::int64_t(0);
-        },
-        Threads::torch);
+    parallel(std::int64_t(B) * parts, crew, nb::none(), 1, [&](std::int64_t k, const Alive&) {
+      const std::int64_t b = k / parts, from = k % parts * part;
+      emit(b, int(from), int(std::min<std::int64_t>(from + part, texts.N(b))));
+      return std::int64_t(0);
+    });
   }
-  parallel(
-      std::int64_t(B), threads, nb::none(), std::int64_t(B),
-      [&](std::int64_t b, const Alive& alive) {
-        if (!shared) {
-          emitted[b].emplace(texts, b);
-          emit(b, 0, texts.N(b));
-        }
-        const Emitted<T>& costs = *emitted[b];
-        const std::int64_t* const text = texts.text(b);
-        std::int64_t* const matched = path ? path->data() + b * N : nullptr;
-        if (matched != nullptr) std::fill_n(matched, N, texts.blank);
-        if (by_token)
-          for (int i = 0; i < costs.K; ++i) clear(by_token->data() + (b * K + i) * N, costs.N);
-        if (by_blank) std::fill_n(by_blank->data() + b * N, costs.N, T(costs.K == 0));
-        double& found = value.data()[b] = costs.K == 0 ? 0 : __builtin_inf();
-        if (costs.K == 0)  // all frames are blank
-          for (int t = 0; t < costs.N; ++t) found += costs.blanks()[t];
-        if (costs.K > 0 && costs.N > 0) {
-          for (int i = 0; i < costs.K; ++i)
-            costs.gates()[i] = i > 0 && text[i] == text[i - 1] ? T(__builtin_inf()) : T(0);
-          Problem<T> problem{&*table, costs.K, costs.N, Reducer(reducer), 1, Want::value, budget};
-          problem.match = costs.tokens();
-          problem.row = costs.N;
-          problem.column = 1;
-          problem.drop_x = costs.blanks();
-          problem.drop_z = costs.gates();
-          problem.tick = alive.tick;
-          problem.self = alive.self;
-          std::vector<T> by_gate(by_token ? costs.K : 0);
-          std::optional<Path> steps;
-          if (matched != nullptr) steps.emplace(problem);
-          if (by_token) {
-            problem.want = Want::gradient;
-            problem.grad_match = by_token->data() + b * K * N;
-            problem.grad_row = N;
-            problem.grad_x = by_blank->data() + b * N;
-            problem.grad_z = by_gate.data();
-          }
-          const Status status = solve_exactly(problem);
-          if (status == Status::no_memory) throw std::bad_alloc();
-          if (status == Status::stopped) return std::int64_t(0);
-          found = problem.value;
-          for (int step = 0; step < problem.path_length; ++step)
-            if (problem.pays(step) == Cost::match) matched[problem.path_j[step]] = text[problem.path_i[step]];
-        }
-        emitted[b].reset();
-        return std::int64_t(1);
-      },
-      Threads::torch);
+  parallel(std::int64_t(B), crew, nb::none(), std::int64_t(B), [&](std::int64_t b, const Alive& alive) {
+    if (!shared) {
+      emitted[b].emplace(texts, b);
+      emit(b, 0, texts.N(b));
+    }
+    const Emitted<T>& costs = *emitted[b];
+    const std::int64_t* const text = texts.text(b);
+    std::int64_t* const matched = path ? path->data() + b * N : nullptr;
+    if (matched != nullptr) std::fill_n(matched, N, texts.blank);
+    if (by_token)
+      for (int i = 0; i < costs.K; ++i) clear(by_token->data() + (b * K + i) * N, costs.N);
+    if (by_blank) std::fill_n(by_blank->data() + b * N, costs.N, T(costs.K == 0));
+    double& found = value.data()[b] = costs.K == 0 ? 0 : __builtin_inf();
+    if (costs.K == 0)  // all frames are blank
+      for (int t = 0; t < costs.N; ++t) found += costs.blanks()[t];
+    if (costs.K > 0 && costs.N > 0) {
+      for (int i = 0; i < costs.K; ++i) costs.gates()[i] = i > 0 && text[i] == text[i - 1] ? T(__builtin_inf()) : T(0);
+      Problem<T> problem{&*table, costs.K, costs.N, Reducer(reducer), 1, Want::value, budget};
+      problem.match = costs.tokens();
+      problem.row = costs.N;
+      problem.column = 1;
+      problem.drop_x = costs.blanks();
+      problem.drop_z = costs.gates();
+      problem.tick = alive.tick;
+      problem.self = alive.self;
+      std::vector<T> by_gate(by_token ? costs.K : 0);
+      std::optional<Path> steps;
+      if (matched != nullptr) steps.emplace(problem);
+      if (by_token) {
+        problem.want = Want::gradient;
+        problem.grad_match = by_token->data() + b * K * N;
+        problem.grad_row = N;
+        problem.grad_x = by_blank->data() + b * N;
+        problem.grad_z = by_gate.data();
+      }
+      const Status status = solve_exactly(problem);
+      if (status == Status::no_memory) throw std::bad_alloc();
+      if (status == Status::stopped) return std::int64_t(0);
+      found = problem.value;
+      for (int step = 0; step < problem.path_length; ++step)
+        if (problem.pays(step) == Cost::match) matched[problem.path_j[step]] = text[problem.path_i[step]];
+    }
+    emitted[b].reset();
+    return std::int64_t(1);
+  });
   return wrong;
 }
 
@@ -197,8 +190,8 @@ template <class T>
 void ctc_gradient(Batch<T> scores, Rows<std::int64_t> tokens, Vector<std::int64_t> z_lengths,
                   Vector<std::int64_t> x_lengths, int blank, bool logits, int threads, Rows<T> total, Batch<T> by_token,
                   Rows<T> by_blank, Vector<T> grad, OutStrided<T> out) {
-  const Texts<T> texts(scores, tokens, z_lengths, x_lengths, blank, logits);
-  const std::size_t B = texts.items, N = texts.frames, K = texts.width, V = texts.words;
+  const Texts<T> texts(scores, tokens, z_lengths, x_lengths, blank);
+  const std::size_t B = texts.items, N = texts.frames, K = texts.width, V = texts.vocabulary;
   require(threads > 0 && grad.size() == B && by_token.shape(0) == B && by_token.shape(1) == K &&
               by_token.shape(2) == N && by_blank.shape(0) == B && by_blank.shape(1) == N &&
               (!logits || (total.shape(0) == B && total.shape(1) == N)),
@@ -210,25 +203,23 @@ void ctc_gradient(Batch<T> scores, Rows<std::int64_t> tokens, Vector<std::int64_
   constexpr std::size_t enough = 1 << 15;  // scores per task
   const std::size_t part = (enough / V / std::max<std::size_t>(B, 1) / frames_at_once + 1) * frames_at_once;
   const EmissionKernel<T> kernel = emission_kernel<T>();
-  parallel(
-      std::int64_t((N + part - 1) / part), threads, nb::none(), 1,
-      [&](std::int64_t task, const Alive&) {
-        const Workspace some((K + 1) * frames_at_once * sizeof(T));
-        const std::size_t from = task * part, stop = std::min(N, from + part);
-        for (std::size_t t = from; t < stop; t += frames_at_once)
-          for (std::size_t b = 0; b < B; ++b) {
-            const std::size_t end = std::min(stop, t + frames_at_once), length = texts.N(b), at = b * N + t;
-            const T times = grad.data()[b];
-            const std::size_t n = times == 0 || t >= length ? 0 : std::min(end, length) - t;
-            const Emissions<const T> by{by_token.data() + b * K * N + t, by_blank.data() + at,
-                                        logits ? total.data() + at : nullptr, std::ptrdiff_t(N)};
-            T* const into = out.data() + std::ptrdiff_t(b) * out.stride(0) + std::ptrdiff_t(t) * out.stride(1);
-            kernel.gradient(texts.some(b, t, n), by, times, static_cast<T*>(some.get()), into, out.stride(1));
-            for (std::size_t r = n; r < end - t; ++r) clear(into + std::ptrdiff_t(r) * out.stride(1), V);
-          }
-        return std::int64_t(0);
-      },
-      Threads::torch);
+  const Threads crew = Threads::of_torch(threads);
+  parallel(std::int64_t((N + part - 1) / part), crew, nb::none(), 1, [&](std::int64_t task, const Alive&) {
+    const Workspace some((K + 1) * frames_at_once * sizeof(T));
+    const std::size_t from = task * part, stop = std::min(N, from + part);
+    for (std::size_t t = from; t < stop; t += frames_at_once)
+      for (std::size_t b = 0; b < B; ++b) {
+        const std::size_t end = std::min(stop, t + frames_at_once), length = texts.N(b), at = b * N + t;
+        const T times = grad.data()[b];
+        const std::size_t n = times == 0 || t >= length ? 0 : std::min(end, length) - t;
+        const Emissions<const T> by{by_token.data() + b * K * N + t, by_blank.data() + at,
+                                    logits ? total.data() + at : nullptr, std::ptrdiff_t(N)};
+        T* const into = out.data() + std::ptrdiff_t(b) * out.stride(0) + std::ptrdiff_t(t) * out.stride(1);
+        kernel.gradient(texts.some(b, t, n), by, times, static_cast<T*>(some.get()), into, out.stride(1));
+        for (std::size_t r = n; r < end - t; ++r) clear(into + std::ptrdiff_t(r) * out.stride(1), V);
+      }
+    return std::int64_t(0);
+  });
 }
 
 // Writes 1 where the alignment with the largest sum of scores (B, K, N) matches, and 0 elsewhere. The table has neither
@@ -245,37 +236,35 @@ std::int64_t search(const OwnedTable& table, std::size_t budget, Batch<T> scores
             "lengths do not fit the batch");
   const EmissionKernel<T> kernel = emission_kernel<T>();
   std::atomic<std::int64_t> wrong = -1;
-  parallel(
-      std::int64_t(B), threads, nb::none(), std::int64_t(B),
-      [&](std::int64_t b, const Alive& alive) {
-        clear(out.data() + b * K * N, K * N);
-        const std::size_t k = z_lengths(b), n = x_lengths(b);
-        if (k == 0 || n == 0) return std::int64_t(1);
-        Problem<T> problem{&*table, int(k), int(n), Reducer::hard, 1, Want::trace, budget};
-        problem.match = scores.data() + std::ptrdiff_t(b) * scores.stride(0);
-        problem.row = scores.stride(1);
-        problem.column = scores.stride(2);
-        problem.sign = -1;
-        for (std::size_t i = 0; i < k; ++i) {
-          const T* const row = problem.match + std::ptrdiff_t(i) * problem.row;
-          bool sane = problem.column != 1 || kernel.sane(row, int(n));
-          for (std::size_t j = 0; problem.column != 1 && j < n; ++j)
-            sane &= row[std::ptrdiff_t(j) * problem.column] < __builtin_inf();
-          if (!sane) wrong = b;
-        }
-        const std::vector<T> never(std::max(k, n), T(__builtin_inf()));
-        problem.drop_x = problem.drop_z = never.data();
-        problem.tick = alive.tick;
-        problem.self = alive.self;
-        const Path steps(problem);
-        const Status status = solve_exactly(problem);
-        if (status == Status::no_memory) throw std::bad_alloc();
-        if (status == Status::stopped) return std::int64_t(0);
-        for (int step = 0; step < problem.path_length; ++step)
-          out.data()[(b * K + problem.path_i[step]) * N + problem.path_j[step]] = 1;
-        return std::int64_t(1);
-      },
-      Threads::torch);
+  const Threads crew = Threads::of_torch(threads);
+  parallel(std::int64_t(B), crew, nb::none(), std::int64_t(B), [&](std::int64_t b, const Alive& alive) {
+    clear(out.data() + b * K * N, K * N);
+    const std::size_t k = z_lengths(b), n = x_lengths(b);
+    if (k == 0 || n == 0) return std::int64_t(1);
+    Problem<T> problem{&*table, int(k), int(n), Reducer::hard, 1, Want::trace, budget};
+    problem.match = scores.data() + std::ptrdiff_t(b) * scores.stride(0);
+    problem.row = scores.stride(1);
+    problem.column = scores.stride(2);
+    problem.sign = -1;
+    for (std::size_t i = 0; i < k; ++i) {
+      const T* const row = problem.match + std::ptrdiff_t(i) * problem.row;
+      bool sane = problem.column != 1 || kernel.sane(row, int(n));
+      for (std::size_t j = 0; problem.column != 1 && j < n; ++j)
+        sane &= row[std::ptrdiff_t(j) * problem.column] < __builtin_inf();
+      if (!sane) wrong = b;
+    }
+    const std::vector<T> never(std::max(k, n), T(__builtin_inf()));
+    problem.drop_x = problem.drop_z = never.data();
+    problem.tick = alive.tick;
+    problem.self = alive.self;
+    const Path steps(problem);
+    const Status status = solve_exactly(problem);
+    if (status == Status::no_memory) throw std::bad_alloc();
+    if (status == Status::stopped) return std::int64_t(0);
+    for (int step = 0; step < problem.path_length; ++step)
+      out.data()[(b * K + problem.path_i[step]) * N + problem.path_j[step]] = 1;
+    return std::int64_t(1);
+  });
   return wrong;
 }
 
