@@ -266,6 +266,8 @@ def test_unknown_keywords_get_the_closest_name(function):
 
 
 def test_suggest_drop_explains_unknown_keywords():
+    with pytest.raises(TypeError, match=r"pairwise has no option order; the options are "):  # not reducer
+        dropdtw.pairwise([[0.0]], order=[0])
     with pytest.raises(TypeError, match=r"suggest_drop has no option windw; did you mean window\?"):
         dropdtw.suggest_drop(Z, X, windw=2)
 

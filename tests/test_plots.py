@@ -119,6 +119,12 @@ def test_time_axes_have_a_name(plot):
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("seconds", "value")
 
 
+@pytest.mark.parametrize("names", [["boil", "pour"], {0: "boil", 1: "pour"}])
+def test_step_bars_take_names_as_plots_of_orders_do(plot, names):
+    drawn = plot.step_bars({"truth": [0, 0, 1]}, names=names)
+    assert [text.get_text() for text in drawn.get_legend().get_texts()] == ["boil", "pour"]
+
+
 def test_steps_and_curves_take_no_color_that_has_a_meaning(plot):
     meant = {plot.MATCH, plot.DROPPED, plot.TRUTH}
     assert meant.isdisjoint(plot.SERIES)

@@ -210,6 +210,8 @@ def test_wrong_times_of_frames_and_streams_are_refused():
         ValueError, match=r"the index of X must increase, but x_0 .*convert the sequence to a plain array"
     ):
         dropdtw.align(Z, late)
+    with pytest.raises(ValueError, match=r"x_0 is at 2024-05-01T1.* UTC and x_1 at .* UTC; sort"):
+        dropdtw.align(Z, indexed(moments(ZONED)[::-1]))
     two = frame("pandas", moments(NOON)).assign(u=moments(NOON))
     with pytest.raises(ValueError, match=r"times is None, and X has several columns of times; choose one of t, u"):
         dropdtw.align(Z, two)

@@ -29,6 +29,31 @@ def test_what_pandas_writes_comes_back(tmp_path):
         assert read(tmp_path, pandas.DataFrame(rows).to_csv(index=False)) == rows.tolist()
 
 
+@pytest.mark.parametrize("columns", [["a", "b", "c"], None])
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("first", [0, 100])
+def test_row_numbers_are_no_feature(tmp_path, columns, width, first):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    rows = np.arange(3.0 * width).reshape(3, width) / 8
+    table = pandas.DataFrame(rows, range(first, first + 3), columns and columns[:width]).to_csv()
+    with pytest.warns(UserWarning, match=r"first column of .*a\.csv, .*row numbers that pandas wrote") as said:
+        assert read(tmp_path, table) == rows.tolist()
+    assert len(said) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = formats.read_table(tmp_path / "a.csv", time="")  # asked for as times, they are no row numbers
+    assert (found.values.tolist(), found.times.begin.tolist()) == (rows.tolist(), [first, first + 1, first + 2])
+
+
+@pytest.mark.parametrize(
+    "text", [",a\n1,5\n1,6\n", ",a\n0.0,5\n2.5,6\n", ",a\n,5\n2,6\n", "n,a\n0,5\n1,6\n", ",.5\n0,5\n1,6\n"]
+)
+def test_other_columns_are_features(tmp_path, text):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(read(tmp_path, text, holes=True)[-1]) == 2
+
+
 @pytest.mark.parametrize(
     "first", ["0\n", "0,1,3\n", "1,2,3\n", "0,1,2.5\n", "0.0,1.0,2.0\n", "2,1,0\n", "0,0,1\n", "-0,1,2\n"]
 )

@@ -80,6 +80,20 @@ def test_an_index_left_among_the_columns_is_named():
         dropdtw.align(A.to_numpy(), A.assign(Timestamp="2024-05-01T12:00"))
 
 
+def test_a_column_of_symbols_is_named():
+    with pytest.raises(ValueError, match=r"if it holds symbols, give it alone: Z\['event'\]$"):
+        dropdtw.align(pd.DataFrame({"event": ["open", "close"]}), pd.DataFrame({"event": ["open"]}))
+
+
+def test_booleans_and_missing_numbers_are_read():
+    flags = pd.DataFrame({"u": [0.5, 2, 3], "on": [True, False, True]})
+    assert dropdtw.align(flags, flags.to_numpy(float)[:, [0, 1]]).cost == 0
+    holes = flags.assign(n=pd.array([1, None, 3], dtype="Int64"))
+    with pytest.raises(ValueError, match=r"^Z has NaN or infinity in element 1, column 'n'; remove such"):
+        dropdtw.align(holes, holes)
+    assert dropdtw.align(holes, holes, missing="drop").missing_z.tolist() == [False, True, False]
+
+
 def test_dates_as_strings_are_no_times():
     dates = pd.date_range("2024-05-01 08:00", periods=20, freq="s")
     with pytest.warns(UserWarning, match="the index of X holds strings and is not used as times; parse it with pd.to_"):

@@ -48,7 +48,7 @@ ORDERED = {
         "define it without a border, or leave out the order",
     ),
     "names": case(
-        lambda: plotting("order", EITHER, ["one"]), "names has 1 entries, but the order has step 1", "give one name for"
+        lambda: plotting("order", EITHER, ["one"]), "names has 1 entries, but there is a step 1", "give one name for"
     ),
     "walk outside": case(lambda: changed(walk=[0, 2]), "its walk lies outside shape (2, 4)", WRITTEN),
     "few visits": case(lambda: changed(visit=[0]), "it has 1 visits for", WRITTEN),

@@ -58,7 +58,7 @@ SYMBOLS = {
     "empty": case(lambda: align("", "ab"), "Z is empty", "give at least one symbol"),
     "two axes": case(lambda: align(X, X, match=AG), "Z has shape (3, 2)", "as symbols, give one per element"),
     "no sequence": case(lambda: align(3, "ab", match=AG), "Z is 3", "give a sequence of symbols"),
-    "unknown symbol": case(lambda: align("AT", "G", match=AG), "'T' is not among its symbols 'A', 'G'", "no cost for"),
+    "unknown symbol": case(lambda: align("AT", "G", match=AG), "'T' is not among its symbols 'A', 'G'", "defaultdict"),
     "unknown pair": case(
         lambda: align("A", "T", match={("A", "G"): 1, ("G", "T"): 1}), "no cost for 'A' with 'T'", "defaultdict"
     ),

@@ -89,7 +89,7 @@ def retrieve(
             ranking = sorted(ranking)[:top]
             advance(len(chunk))
     if reader.numbered > 1:
-        screen.note(f"{reader.numbered - 1} more files begin with 0,1,2,…, taken for column names")
+        screen.note(f"the same holds for {reader.numbered - 1} more files")
     if not ranking:
         raise ValueError(f"{corpus} holds no readable sequence; check the messages above")
     if out:
@@ -106,7 +106,7 @@ class Reader:
     query, table : the name of the query, and its content.
     time : its column of times.   missing : as in `dropdtw.align`.
     how : keyword arguments of `formats.read_table`.
-    numbered : how many files began with numbered columns; only the first is reported.
+    numbered : how many files had numbered columns or rows; only the first is reported.
     """
 
     query: str

@@ -32,7 +32,8 @@ def read(place: str | os.PathLike[str], *, header: bool | None = None, holes: bo
         for standard input, in any of these formats. Nothing is unpickled.
     header : whether .csv, .tsv and .txt begin with a line of names. None decides by the first line: it holds names if
         it has no number. It also holds names if it is exactly 0,1,…,d−1 in two or more columns, as pandas numbers
-        them; then a warning is issued.
+        them; then a warning is issued. So it is if a first column of row numbers, as pandas writes them, is left out:
+        it has no name, and its whole numbers increase.
     holes : whether NaN is allowed; otherwise it is an error.   or_else : further advice in that error.
 
     Raises FileNotFoundError if there is no such file, ImportError for .parquet without pyarrow, and ValueError if the
@@ -151,9 +152,17 @@ def read_table(
         found = READERS[kind](_File(content, shown, member, header, time, needed))
     except (ValueError, TypeError, csv.Error) as error:
         if (kind == ".txt" or not told) and tables.is_prose(content):
-            raise ValueError(f"{shown} holds text, not numbers; `dropdtw align --text` aligns words") from None
+            raise ValueError(
+                f"{shown} holds text, not numbers; `dropdtw align --text` aligns words, --letters letters"
+            ) from None
         raise ValueError(f"{shown} cannot be read as {kind}: {error}") from None
-    if header is None and tables.is_numbered(found.names):
+    if found.row_numbers:
+        warnings.warn(
+            f"the first column of {shown}, increasing whole numbers without a name, is taken for row numbers "
+            "that pandas wrote, and left out; to keep it, give it a name",
+            stacklevel=3,
+        )
+    elif header is None and tables.is_numbered(found.names):
         warnings.warn(
             f"the first line of {shown}, '{shortened(found.names)}', is taken for column names that pandas wrote; "
             "if it is an element, pass --no-header (header=False)",

@@ -6,6 +6,7 @@ import csv
 import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from itertools import pairwise
 from math import isfinite
 from typing import Any, Final, NamedTuple
 
@@ -28,11 +29,16 @@ Row = tuple[int, list[str]]
 
 
 class Table(NamedTuple):
-    """The contents of a table: rows of numbers (n, d), the names of all columns if it has names, and their times."""
+    """The contents of a table.
+
+    values : rows of numbers (n, d).   names : the names of all columns, if it has names.   times : those of the rows.
+    row_numbers : whether a column of row numbers was left out.
+    """
 
     values: Array
     names: Sequence[str] = ()
     times: Clock | None = None
+    row_numbers: bool = False
 
 
 def read(text: str, header: bool | None = None, time: str | None = None, needed: bool = True) -> Table:
@@ -42,10 +48,18 @@ def read(text: str, header: bool | None = None, time: str | None = None, needed:
     time : the name of a column of times, which is not part of the sequence: seconds, h:mm:ss, or ISO 8601 dates.
     needed : whether a missing column of times is an error.
 
+    Row numbers, as pandas writes them by default, are left out: increasing whole numbers in a first column without a
+    name.
+
     Raises ValueError if a cell is not a number, or if rows differ in length.
     """
     rows = _cells(text)
     names = [cell.strip() for cell in rows[0][1]]
+    row_numbers = header is not False and time != "" and _has_row_numbers(names, rows[1:])
+    if row_numbers:
+        header = True
+        names = names[1:]
+        rows = [(n, cells[1:]) for n, cells in rows]
     if header is None:
         header = time in names or _has_names(names, len(rows))
     if header:
@@ -64,7 +78,7 @@ def read(text: str, header: bool | None = None, time: str | None = None, needed:
         if len(names) == 1:
             raise ValueError(f"it has no column besides {time!r}; give a sequence as well as its times")
     kept = [name for name in names if name != time]
-    return Table(rectangle([_numbers(cells, n, kept) for n, cells in rows]), names, times)
+    return Table(rectangle([_numbers(cells, n, kept) for n, cells in rows]), names, times, row_numbers)
 
 
 def _numbers(cells: Sequence[str], line: int, names: Sequence[str]) -> list[float]:
@@ -77,7 +91,8 @@ def _numbers(cells: Sequence[str], line: int, names: Sequence[str]) -> list[floa
         if bad < len(names):
             column += f" ({names[bad]})"
             if not _fails(_time, cells[bad].strip(), line):
-                advice = f"pass --time {names[bad]} (time={names[bad]!r}) if it holds times, or leave it out"
+                called = names[bad] or "''"
+                advice = f"pass --time {called} (time={names[bad]!r}) if it holds times, or leave it out"
         raise ValueError(f"line {line}, {column} is {cells[bad]!r}, not a number; {advice}") from None
 
 
@@ -123,7 +138,20 @@ def _has_names(names: Sequence[str], lines: int) -> bool:
 
 def is_numbered(names: Sequence[str]) -> bool:
     """Whether the columns are named 0,1,…,d−1."""
-    return len(names) > 1 and list(names) == [str(k) for k in range(len(names))]
+    return len(names) > 1 and _counts(names)
+
+
+def _counts(cells: Sequence[str]) -> bool:
+    return list(cells) == [str(k) for k in range(len(cells))]
+
+
+def _has_row_numbers(names: Sequence[str], rows: Sequence[Row]) -> bool:
+    """Whether the first column is nameless and holds increasing whole numbers, and pandas could name the others so."""
+    others = names[1:]
+    if names[0] or not others or not rows or (not _counts(others) and any(_is_number(cell) for cell in others)):
+        return False
+    first = [cells[0].strip() for _, cells in rows]
+    return all(map(str.isdecimal, first)) and all(int(a) < int(b) for a, b in pairwise(first))
 
 
 def _with_points(rows: list[Row]) -> list[Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -48,6 +48,18 @@ def hatched(color: str, tint: float = 0.15, pattern: str = HATCHED) -> dict[str,
         "facecolor": (color, tint), "edgecolor": color, "hatch": pattern, "linewidth": 0,
         "path_effects": [FaceThenHatch()],
     }  # fmt: skip
+
+
+def step_name(names: Mapping[int, str] | Sequence[str] | None, step: int, unnamed: str) -> str:
+    """The name of a step in a list, or in a dictionary by step, and otherwise `unnamed`.
+
+    Raises ValueError if a list is too short.
+    """
+    if names is None or (isinstance(names, Mapping) and step not in names):
+        return unnamed
+    if not isinstance(names, Mapping) and step >= len(names):
+        raise ValueError(f"names has {len(names)} entries, but there is a step {step}; give one name for each step")
+    return str(names[step])
 
 
 def patch(**options: Any) -> Any:

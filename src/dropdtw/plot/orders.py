@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dropdtw.orders.drawing import BEFORE, EITHER, JUMP, REPEAT, Arrow, Drawing, Node, drawing
 from dropdtw.orders.order import OrderLike, as_order
-from dropdtw.plot.common import SERIES, new_axes, pyplot
+from dropdtw.plot.common import SERIES, new_axes, pyplot, step_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +53,7 @@ def order(
     >>> ax = plot.order([orders.any_order(0, 1), 2], names=["boil water", "grind coffee", "brew"])
     """
     said = as_order(order)
-    texts = {step: _lines(_name(names, step)) for step in said.steps}
+    texts = {step: _lines(step_name(names, step, str(step))) for step in said.steps}
     picture = _Picture(drawing(said), texts)
     left, right, low, high = picture.limits
     if ax is None:
@@ -69,14 +69,6 @@ def order(
         ax.set_title(title, fontsize="medium")
     picture.draw(ax, scale)
     return ax
-
-
-def _name(names: Mapping[int, str] | Sequence[str] | None, step: int) -> str:
-    if names is None or (isinstance(names, Mapping) and step not in names):
-        return str(step)
-    if not isinstance(names, Mapping) and step >= len(names):
-        raise ValueError(f"names has {len(names)} entries, but the order has step {step}; give one name for each step")
-    return str(names[step])
 
 
 def _lines(name: str) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dropdtw.metrics import standard_error
-from dropdtw.plot.common import DROPPED, MATCH, SERIES, hatched, new_axes, patch, time_axis, titled
+from dropdtw.plot.common import DROPPED, MATCH, SERIES, hatched, new_axes, patch, step_name, time_axis, titled
 from dropdtw.problem.clock import Clock, Fps, Times, clocks_of
 from dropdtw.problem.inputs import Array, runs
 
@@ -84,7 +84,7 @@ def strip(
 def step_bars(
     rows: Mapping[str, npt.ArrayLike],
     *,
-    names: Mapping[int, str] | None = None,
+    names: Mapping[int, str] | Sequence[str] | None = None,
     times: Times = None,
     fps: Fps = None,
     xlabel: str | None = None,
@@ -94,13 +94,13 @@ def step_bars(
     """Draw the step that each frame shows, one bar per row: steps are colored, the background is blank.
 
     rows : labels (N,) by row name, −1 for background; for example the ground truth and the results of methods.
-    names : names of the steps for the legend; by default their numbers.
+    names : names of the steps for the legend: a list, or a dictionary by step. Others show their numbers.
     times, fps : of the frames, as in `dropdtw.align`.
     xlabel : by default "x", or with times "seconds" or "time".   title : title above the plot.
     ax : axes to draw on; by default those of a new figure.
 
-    Returns the axes. Raises ImportError without matplotlib, and ValueError if there are no rows or if their lengths
-    differ.
+    Returns the axes. Raises ImportError without matplotlib, and ValueError if there are no rows, if their lengths
+    differ, or if a list of names is too short.
 
     >>> from dropdtw import plot
     >>> ax = plot.step_bars({"truth": [-1, 0, 0, 1], "found": [0, 0, 0, 1]}, names={0: "boil", 1: "pour"})
@@ -122,8 +122,7 @@ def step_bars(
         for step in steps:
             spans = [(start, stop - start) for start, stop in runs(labels == step)]
             if spans:
-                called = f"step {step}" if names is None else names.get(step, f"step {step}")
-                label = None if step in known else called
+                label = None if step in known else step_name(names, step, f"step {step}")
                 known.add(step)
                 ax.broken_barh(spans, (y - 0.36, 0.72), edgecolor="white", linewidth=0.5, label=label, **looks[step])
     ax.set_yticks(range(len(rows)), list(rows))

@@ -68,9 +68,10 @@ class Clock:
             raise ValueError(f"{name} of {side}_{at} is {found[at]}; give every element a time")
         late = np.flatnonzero(begin[1:] <= begin[:-1])
         if len(late):
-            j = int(late[0])
+            j, utc = int(late[0]), "" if zone is None else " UTC"
+            before, now = (f"{time}{utc}" for time in begin[j : j + 2])
             raise ValueError(
-                f"{name} must increase, but {side}_{j} is at {begin[j]} and {side}_{j + 1} at {begin[j + 1]}; "
+                f"{name} must increase, but {side}_{j} is at {before} and {side}_{j + 1} at {now}; "
                 "sort the elements by time and remove duplicates, or convert the sequence to a plain array"
             )
         if found.ndim == 2:

@@ -142,7 +142,8 @@ class UnknownOptionError(OptionError, TypeError):
     def text(self, called: Callable[[str], str]) -> str:
         """The message: the known options that begin with the name, the closest one, or all of them."""
         known = self.expected.split(", ")
-        close = [name for name in known if name.startswith(self.name)] or get_close_matches(self.name, known, 1)
+        similar = get_close_matches(self.name, known, 1, cutoff=0.7)  # "order" is not similar to "reducer"
+        close = [name for name in known if name.startswith(self.name)] or similar
         fits = " or ".join(map(called, close))
         remedy = f"did you mean {fits}?" if close else f"the options are {', '.join(map(called, known))}"
         return f"{self.hint} has no option {called(self.name)}; {remedy}"

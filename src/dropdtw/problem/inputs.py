@@ -38,8 +38,11 @@ def as_floats(values: npt.ArrayLike, name: str, masked: float | None = None) -> 
             if not (getattr(dtype, "is_numeric", bool)() or getattr(dtype, "kind", "O") in "biuf"):
                 raise ValueError(
                     f"column {column!r} of {name} is not numeric; drop it, or, if it holds times, make it the index: "
-                    f"pd.read_csv(..., index_col={column!r}, parse_dates=True)"
+                    f"pd.read_csv(..., index_col={column!r}, parse_dates=True); "
+                    f"if it holds symbols, give it alone: {name}[{column!r}]"
                 ) from None
+        if hasattr(values, "columns") and hasattr(values, "astype"):  # pandas: booleans or pd.NA beside numbers
+            return as_floats(values.astype(np.float64), name, masked)
         raise ValueError(f"{name} is {described(values)}; give a rectangular array of real numbers") from None
     if array.dtype.kind == "f" and array.dtype.itemsize <= 4:
         return array.astype(np.float32, copy=False)
@@ -80,9 +83,10 @@ def as_sequence(values: npt.ArrayLike, name: str, *, holes: bool = False, or_els
     with np.errstate(over="ignore", invalid="ignore"):
         suspicious = not np.isfinite(array.sum())  # one fast pass; the sum may also overflow, so check again below
     if suspicious and (wrong := np.isinf(array) if holes else ~np.isfinite(array)).any():
-        bad = int(np.flatnonzero(wrong.any(axis=1))[0])
+        bad, column = (int(k) for k in np.argwhere(wrong)[0])
         what = "infinity" if holes else "NaN or infinity"
-        raise ValueError(f"{name} has {what} in element {bad}; remove such elements or fill them in{or_else}")
+        at = f"element {bad}" + (f", column {values.columns[column]!r}" if hasattr(values, "columns") else "")
+        raise ValueError(f"{name} has {what} in {at}; remove such elements or fill them in{or_else}")
     return array
 
 

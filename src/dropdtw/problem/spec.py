@@ -243,7 +243,9 @@ class Spec:
         """Raise if a rule depends on the match costs; `why` explains in the message why that is not possible."""
         for name, rule in self.rules.items():
             if rule is not None and rule.needs_costs:
-                hint = "" if name == "threshold" else " (dropdtw.suggest_drop finds one)"
+                named = isinstance(self.match, str) and self.match != "auto"
+                alike = f", with match={self.match!r}," if named else ""
+                hint = "" if name == "threshold" else f" (dropdtw.suggest_drop{alike} finds one)"
                 computed = f", which is computed from the match costs, {why}"
                 raise OptionError(name, rule.said, "give a number", computed, in_python=hint)
         for name, value in self.charges._asdict().items():

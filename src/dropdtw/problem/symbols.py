@@ -63,7 +63,8 @@ class Lookup:
         if np.isnan(found).any():
             i, j = (int(k[0]) for k in np.nonzero(np.isnan(found)))
             known = dict.fromkeys(symbol for pair in self.costs for symbol in pair)
-            raise ValueError(f"{self.name} has no cost for {Z[i]!r} with {X[j]!r}{_advice((Z[i], X[j]), known)}")
+            called = "match" if self.name == Lookup.name else self.name
+            raise ValueError(f"{called} has no cost for {Z[i]!r} with {X[j]!r}{_advice((Z[i], X[j]), known)}")
         return found
 
     def to_lists(self) -> list[Any]:
@@ -109,7 +110,7 @@ def _cost(value: Any, of: Any) -> float:
 
 def _advice(symbols: Sequence[Hashable], known: Iterable[Hashable]) -> str:
     """What to do about a pair without a cost."""
-    known = list(known)
+    known, remedy = list(known), "; give one, or a collections.defaultdict with a cost for all other pairs"
     for symbol in symbols:
         if symbol in known:
             continue
@@ -117,8 +118,8 @@ def _advice(symbols: Sequence[Hashable], known: Iterable[Hashable]) -> str:
         if alike:
             return f"; it has {alike[0]!r} ({type(alike[0]).__name__}), but no {symbol!r} ({type(symbol).__name__})"
         some = ", ".join(map(repr, known[:8])) + (", …" if len(known) > 8 else "")
-        return f", because {symbol!r} is not among its symbols {some}"
-    return "; give one, or a collections.defaultdict with a cost for all other pairs"
+        return f", because {symbol!r} is not among its symbols {some}{remedy}"
+    return remedy
 
 
 @lru_cache(maxsize=64)

@@ -44,7 +44,7 @@ class AlignmentKMeans(Clusterer):
     tol : stop when a round lowers the inertia by at most this fraction.
     drop_x : a number, on the scale of `match`; for "sqeuclidean" it is a squared distance. None drops nothing. Rules
         such as "percentile:30" raise an error: they give a different number for each center, so costs would not be
-        comparable. `dropdtw.suggest_drop` finds a number.
+        comparable. `dropdtw.suggest_drop`, with the same `match`, finds a number.
     match : "sqeuclidean", or "cosine" for vectors whose direction alone matters.
     progress : as in `dropdtw.pairwise`.   random_state : as in scikit-learn.
     open_x : a number; the extra cost of each run of drops.   method : one of those of `dropdtw.barycenter`.
