@@ -30,7 +30,7 @@ COMMANDS = {
     "diff of transcripts and features": ["diff", TALK[1], TALK[1]],
     "retime of subtitles": ["retime", TALK[1], "--to", TALK[1], "--out", "same.srt"],
     "diff of recordings": ["diff", *SOUND, "--out", "edits.html"],
-    "retime of recordings": ["retime", TALK[1], "--from", SOUND[0], "--to", SOUND[1], "--out", "moved.srt"],
+    "retime of recordings": ["retime", TALK[1], "--from", SOUND[0], "--to", SOUND[1], "--force", "--out", "moved.srt"],
     "sync": ["sync", *READING],
     "sync --out page.html": ["sync", *READING, "--out", "page.html"],
     "explore": ["explore", "Z.npy", "X.npy", "--no-browser"],
@@ -44,11 +44,11 @@ pytestmark = pytest.mark.skipif(
 
 
 def documented():
-    """The extras of each command, as docs/cli.md lists them."""
+    """The extras of each command, as docs/cli.md lists them; where others would do as well, the first."""
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     section = re.search(r"## What to install\n(.*?)\n## ", page, re.S).group(1)
     found = {}
-    for names, extras in re.findall(r"^\| (`.*) \| `(.*)` \|$", section, re.M):
+    for names, extras in re.findall(r"^\| (`.*) \| `(.*?)`.* \|$", section, re.M):
         for name in names.split(", "):
             found[name.replace("`", "")] = tuple(extras.split(","))
     return found

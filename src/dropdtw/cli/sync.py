@@ -70,9 +70,12 @@ def sync(
     afterwards.
     """
     from dropdtw import speech
+    from dropdtw.files import templates
     from dropdtw.files.texts import is_recording
 
     kind = options.format_of(form, out, ENDS, speech.READING_FORMATS)
+    if kind == "html":
+        templates.require()
     sound = recording if is_recording(recording) else None
     if is_recording(text):
         raise ValueError(f"{text} is a recording, not a text; give TEXT first, then RECORDING")

@@ -18,6 +18,11 @@ def rendered(module: str, **values: Any) -> str:
     return page
 
 
+def require() -> None:
+    """Raise if jinja2 is missing. Commands that write a page ask before they compute."""
+    _environment(Path(__file__).parent)
+
+
 @cache
 def _environment(folder: Path) -> Any:
     try:
