@@ -86,7 +86,10 @@ class Exported(ABC):
         return _kept(json.dumps(self.to_dict(costs=costs), allow_nan=False) + "\n", place)
 
     def save(self, place: str | os.PathLike[str]) -> None:
-        """Write everything to a JSON file, for `load`. Raises ValueError if the name does not end in .json."""
+        """Write everything to a JSON file, for `load`, but symbols only if all are strings or numbers.
+
+        Raises ValueError if the name does not end in .json.
+        """
         if Path(place).suffix.lower() != ".json":
             raise ValueError(f"{os.fspath(place)} does not end in .json; results are saved as JSON")
         self.to_json(place, costs=self._has_costs())
