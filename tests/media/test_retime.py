@@ -143,7 +143,21 @@ def test_text_below_a_blank_line_goes_with_its_cue():
     assert retime(text, CUT).text == retime(SRT, CUT).text
 
 
-@pytest.mark.parametrize("times", ["00:00:01:000 --> 00:00:02:000", "00:00:01,000 -> 00:00:02,000", "0:1 --> 0:2:3:4"])
+@pytest.mark.parametrize(
+    "times",
+    [
+        "00:00:01:000 --> 00:00:02:000",
+        "00:00:01,000 -> 00:00:02,000",
+        "0:1 --> 0:2:3:4",
+        "00:00:xx,486 --> 00:00:23,557",
+        "0x:00:20,486 --> 00:00:23,557",
+        "00:00:20,486 --> garbage",
+        "00:00:20;486 --> 00:00:23;557",
+        "00:00:2x.486 --> 00:00:23.557",
+        "0:00:02.xxx,0:00:05.000",
+        "0:00:02.000,0:00:0x.000",
+    ],
+)
 def test_times_that_cannot_be_read_are_named(times):
     text = f"1\n{times}\nHello\n\n2\n00:00:03,000 --> 00:00:04,000\nyou\n"
     for read in (read_subtitles, CueFile):

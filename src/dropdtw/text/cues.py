@@ -15,7 +15,12 @@ from typing import Final
 CLOCK: Final = r"-?(?:\d+:)?\d{1,2}:\d{1,2}(?:[.,]\d*)?"
 TIMES: Final = re.compile(rf"^\s*({CLOCK})\s*-->\s*({CLOCK})(?![\d:.,])")
 SUBVIEWER: Final = re.compile(r"^\s*(\d+:\d{2}:\d{2}\.\d{1,3}),(\d+:\d{2}:\d{2}\.\d{1,3})\s*$")
-LIKE_TIMES: Final = re.compile(r"^\s*-?\d+:[\d:.,]+\s*-{1,2}>\s*-?\d+:")
+LIKE_TIMES: Final = re.compile(
+    r"^\s*-?\d+:[\d:.,]+\s*-{1,2}>\s*-?\d+:"  # two clocks around an arrow
+    r"|^\s*-?\d+:\d\S*\s*-->|^\s*\S+\s*-->\s*-?\d+:\d"  # one clock beside the arrow of SubRip and WebVTT
+    r"|^\s*\d+:\d{2}:\d{2}\.\S*,[^,\s]+$|^\s*[\d:]\S*,\d+:\d{2}:\d{2}\.\d{1,3}\s*$"  # one, as in SubViewer
+)
+"""A line that is meant to have the times of a cue."""
 NUMBER: Final = re.compile(r"^\s*\d+\s*$")
 INNER: Final = re.compile(r"<((?:\d+:)?\d{1,2}:\d{2}\.\d{3})>")
 """A time inside the text of a WebVTT cue, which says when the next word is spoken."""
