@@ -6,8 +6,7 @@ A transcript's tokens are Z, the frames of a recording are X. A frame matches a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple, Never, cast
+from typing import Any, ClassVar, Never, cast
 
 import torch
 from torch import Tensor, nn
@@ -23,27 +22,8 @@ from dropdtw.torch.operators import Tensors, operator
 from dropdtw.torch.ops import can_look
 from dropdtw.torch.orders import Orders
 from dropdtw.torch.reduction import Reduction, check_number, check_reduction
+from dropdtw.torch.targets import Counts, Text, lengths_of, text_of
 from dropdtw.torch.texts import Freedom, Words
-
-Counts = Tensor | Sequence[int] | int
-
-
-class _Text(NamedTuple):
-    """Padded tokens (B, S) with S ≥ 1, the number of tokens and of frames of each item, and whether some may be 0.
-
-    whole : whether nothing is padded, as far as that can be seen.
-    """
-
-    tokens: Tensor
-    z_lengths: Tensor
-    x_lengths: Tensor
-    holds_empty: bool
-    whole: bool
-
-    @property
-    def padding(self) -> tuple[Tensor, Tensor] | None:
-        """Both lengths; None if nothing is padded."""
-        return None if self.whole else (self.z_lengths, self.x_lengths)
 
 
 @takes()
@@ -121,7 +101,7 @@ def ctc_loss(
     elif not within_words:
         raise ValueError("within_words is False, but there is no garbage; give garbage, a cost per frame")
     open_text = Freedom.of(skip, words, gap, order)
-    text = _text(scores, targets, input_lengths, target_lengths, blank)
+    text = text_of(scores, targets, input_lengths, target_lengths, blank)
     if garbage is None and open_text is None and ctc.runs_on(scores):
         request = ctc.Request(blank, reduction, zero_infinity, logits)
         found = ctc.loss(scores, text.tokens, text.padding, request)
@@ -241,7 +221,7 @@ def forced_align(
         )
     T, S = log_probs.shape[1], targets.shape[1]
     frames = T if input_lengths is None else input_lengths
-    text = _text(log_probs, targets, frames, S if target_lengths is None else target_lengths, blank)
+    text = text_of(log_probs, targets, frames, S if target_lengths is None else target_lengths, blank)
     if ctc.runs_on(log_probs):
         paths, scores, _ = ctc.paths(log_probs, text.tokens, text.padding, blank)
         return paths.to(targets.dtype), scores
@@ -318,8 +298,8 @@ def monotonic_align(
         lengths = mask[:, :, 0].count_nonzero(1), mask[:, 0].count_nonzero(1)
     elif z_lengths is not None or x_lengths is not None:
         lengths = (
-            _lengths(K if z_lengths is None else z_lengths, "z_lengths", B, K)[0].to(value.device),
-            _lengths(N if x_lengths is None else x_lengths, "x_lengths", B, N)[0].to(value.device),
+            lengths_of(K if z_lengths is None else z_lengths, "z_lengths", B, K)[0].to(value.device),
+            lengths_of(N if x_lengths is None else x_lengths, "x_lengths", B, N)[0].to(value.device),
         )
     if quick:
         found = ctc.search(value, mask, lengths)
@@ -382,7 +362,7 @@ logits : whether to subtract the logarithm of the sum over V. The softmax exists
 """
 
 
-def _values(C: Tensor, blanks: Tensor, text: _Text, reducer: str) -> Tensor:
+def _values(C: Tensor, blanks: Tensor, text: Text, reducer: str) -> Tensor:
     """The values (B,) of the table of CTC; without any token, all frames are blank."""
     tokens, z_lengths, x_lengths, holds_empty, _ = text
     equal = tokens[:, 1:] == tokens[:, :-1]
@@ -403,103 +383,10 @@ def _values(C: Tensor, blanks: Tensor, text: _Text, reducer: str) -> Tensor:
     return torch.where(z_lengths > 0, values, blanks.where(inside, 0.0).sum(1))
 
 
-def _matches(C: Tensor, blanks: Tensor, text: _Text) -> tuple[Tensor, Tensor]:
+def _matches(C: Tensor, blanks: Tensor, text: Text) -> tuple[Tensor, Tensor]:
     """The costs (B,) of the best alignments and the alignments (B, S, T) themselves, which are their derivatives."""
     with torch.enable_grad():
         C = C.detach().requires_grad_()
         values = _values(C, blanks, text, "hard")
         (M,) = torch.autograd.grad(values.sum(), C)
     return values.detach(), M
-
-
-def _text(scores: Tensor, targets: Tensor, frames: Counts, tokens: Counts, blank: int) -> _Text:
-    """Validate the arguments for scores (B, T, V), as far as possible without a device synchronization."""
-    B, T, V = scores.shape
-    x_lengths, least = _lengths(frames, "input_lengths", B, T)
-    padded, z_lengths, fewest = _padded(targets, tokens, B, scores)
-    _check_tokens(padded, z_lengths, blank, V)
-    whole = least == T and fewest == padded.shape[1]
-    both = _on_device((z_lengths, x_lengths), scores.device, whole and ctc.runs_on(scores))
-    return _Text(padded, *both, min(least, fewest) == 0, whole)
-
-
-def _on_device(lengths: tuple[Tensor, Tensor], device: torch.device, unused: bool) -> tuple[Tensor, Tensor]:
-    """Move lengths to the device, in one copy if possible, or leave them where they are if nothing uses them."""
-    if unused or all(each.device == device for each in lengths):
-        return lengths
-    if any(each.is_cuda for each in lengths):
-        return lengths[0].to(device, non_blocking=True), lengths[1].to(device, non_blocking=True)
-    both = torch.stack(lengths).to(device, non_blocking=True)
-    return both[0], both[1]
-
-
-def _lengths(lengths: Counts, name: str, B: int, most: int) -> tuple[Tensor, int]:
-    """Lengths (B,), and the smallest, or 0 if they are on a GPU. A number counts for all items."""
-    if isinstance(lengths, int) and not isinstance(lengths, bool) and 0 <= lengths <= most:
-        return torch.full((B,), lengths), lengths
-    found = torch.as_tensor(lengths)
-    if found.ndim == 0:
-        found = found.expand(B)
-    if found.shape != (B,) or found.is_floating_point() or found.is_complex() or found.dtype == torch.bool:
-        raise ValueError(
-            f"{name} has shape {tuple(found.shape)} and dtype {found.dtype}; give {B} whole numbers, one per item"
-        )
-    least = 0
-    if can_look(found) and B:
-        listed = found.tolist()  # faster than `aminmax` for as few numbers as a batch has
-        least = min(listed)
-        if least < 0 or max(listed) > most:
-            raise ValueError(f"{name} is {listed}; give numbers from 0 to {most}, the length of the batch")
-    return found.to(torch.int64), least
-
-
-def _padded(targets: Tensor, lengths: Counts, B: int, scores: Tensor) -> tuple[Tensor, Tensor, int]:
-    """Targets as one padded tensor (B, S) with S ≥ 1, their lengths, and the smallest one, as in `_lengths`.
-
-    The padding is 0, unless kernels ignore it.
-    """
-    device = scores.device
-    if targets.is_floating_point() or targets.is_complex() or targets.ndim not in (1, 2):
-        raise ValueError(
-            f"targets has shape {tuple(targets.shape)} and dtype {targets.dtype}; give whole numbers, (B, S) or one "
-            "target after the other"
-        )
-    targets = targets.to(device, torch.int64)
-    if targets.ndim == 1:
-        known, least = _lengths(lengths, "target_lengths", B, len(targets))
-        if can_look(known) and int(known.sum()) != len(targets):
-            raise ValueError(
-                f"target_lengths sum to {int(known.sum())}, but targets has {len(targets)} tokens; give the length of "
-                "each target"
-            )
-        # The longest target decides the shape, so lengths on the device are read here.
-        width = max(1, int(known.max()) if B else 1)
-        known = known.to(device)
-        places = (known.cumsum(0) - known)[:, None] + torch.arange(width, device=device)
-        inside = torch.arange(width, device=device) < known[:, None]
-        filled = targets if len(targets) else targets.new_zeros(1)
-        return filled[places.clamp(max=len(filled) - 1)].where(inside, 0), known, least
-    if len(targets) != B:
-        raise ValueError(f"targets has {len(targets)} rows, but log_probs has {B} items; give one row per item")
-    found, least = _lengths(lengths, "target_lengths", B, targets.shape[1])
-    if not targets.shape[1]:
-        targets = targets.new_zeros(B, 1)
-    if least == targets.shape[1] or ctc.runs_on(scores):
-        return targets, found, least
-    inside = torch.arange(targets.shape[1], device=device) < found.to(device)[:, None]
-    return targets.where(inside, 0), found, least
-
-
-def _check_tokens(tokens: Tensor, lengths: Tensor, blank: int, V: int) -> None:
-    """Raise if a token does not exist or is the blank. On CUDA, checking would force a device synchronization."""
-    if not 0 <= blank < V:
-        raise ValueError(f"blank is {blank}; give the number of a token, from 0 to {V - 1}")
-    if not can_look(tokens):
-        return
-    inside = torch.arange(tokens.shape[1]) < lengths[:, None]
-    wrong = inside & ((tokens < 0) | (tokens >= V) | (tokens == blank))
-    if wrong.any():
-        b, i = wrong.nonzero()[0].tolist()
-        raise ValueError(
-            f"targets[{b}][{i}] is {int(tokens[b, i])}; give tokens from 0 to {V - 1} other than the blank, {blank}"
-        )
