@@ -32,8 +32,8 @@ def read(place: str | os.PathLike[str], *, header: bool | None = None, holes: bo
         for standard input, in any of these formats. Nothing is unpickled.
     header : whether .csv, .tsv and .txt begin with a line of names. None decides by the first line: it holds names if
         it has no number. It also holds names if it is exactly 0,1,…,d−1 in two or more columns, as pandas numbers
-        them; then a warning is issued. So it is if a first column of row numbers, as pandas writes them, is left out:
-        it has no name, and its whole numbers increase.
+        them; then a warning is issued. Another warning says that a first column of row numbers was left out, as pandas
+        writes it: whole numbers that increase, without a name.
     holes : whether NaN is allowed; otherwise it is an error.   or_else : further advice in that error.
 
     Raises FileNotFoundError if there is no such file, ImportError for .parquet without pyarrow, and ValueError if the

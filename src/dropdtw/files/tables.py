@@ -146,7 +146,7 @@ def _counts(cells: Sequence[str]) -> bool:
 
 
 def _has_row_numbers(names: Sequence[str], rows: Sequence[Row]) -> bool:
-    """Whether the first column is nameless and holds increasing whole numbers, and pandas could name the others so."""
+    """Whether the first column has no name and increasing whole numbers, and pandas could have named the others."""
     others = names[1:]
     if names[0] or not others or not rows or (not _counts(others) and any(_is_number(cell) for cell in others)):
         return False

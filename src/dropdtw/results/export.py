@@ -86,7 +86,7 @@ class Exported(ABC):
         return _kept(json.dumps(self.to_dict(costs=costs), allow_nan=False) + "\n", place)
 
     def save(self, place: str | os.PathLike[str]) -> None:
-        """Write everything to a JSON file, for `load`, but symbols only if all are strings or numbers.
+        """Write everything to a JSON file, for `load`. Symbols are left out unless all are strings or numbers.
 
         Raises ValueError if the name does not end in .json.
         """
