@@ -28,9 +28,8 @@ struct Alive {
   bool operator()() const { return tick(self); }
 };
 
-// How many threads work, and whose: our own, or those that PyTorch works with, if there are no more of them than cores.
-// They wait for their next task by spinning, for milliseconds, so threads of our own would share a core with each of
-// them.
+// How many threads work, and whose. PyTorch's threads spin for milliseconds while they wait for their next task, so
+// threads of our own would have to share the cores with them. We use PyTorch's, unless there are more of them than cores.
 struct Threads {
   Threads(int count) : count(count) {}
   static Threads of_torch(int count) {
@@ -42,7 +41,7 @@ struct Threads {
   bool torch = false;
 };
 
-// Starts PyTorch's threads; null if it is not loaded, has others than OpenMP's, or lost them in a fork.
+// Runs a body on PyTorch's threads. Null if PyTorch is not loaded, has no threads of OpenMP, or lost them in a fork.
 using Team = void (*)(void (*body)(void*), void* data, unsigned threads, unsigned flags);
 #ifdef __linux__
 inline const pid_t loaded_in = getpid();
