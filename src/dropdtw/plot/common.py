@@ -51,7 +51,7 @@ def hatched(color: str, tint: float = 0.15, pattern: str = HATCHED) -> dict[str,
 
 
 def step_name(names: Mapping[int, str] | Sequence[str] | None, step: int, unnamed: str) -> str:
-    """The name of a step in a list, or in a dictionary by step, and otherwise `unnamed`.
+    """The name of a step, from a list or from a dictionary by step; `unnamed` if it has none.
 
     Raises ValueError if a list is too short.
     """

@@ -11,7 +11,7 @@ from dropdtw.problem.inputs import Array
 from dropdtw.speech.transcripts import SpokenWord
 
 PAUSE: Final = 1.0
-"""Longest pause, in seconds, that counts as a sign of the end of a sentence."""
+"""Pauses longer than this, in seconds, are no stronger sign of a border."""
 BREATH: Final = 0.3
 """Pause, in seconds, that divides extra speech into phrases."""
 REACH: Final = 0.8

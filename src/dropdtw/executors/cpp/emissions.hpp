@@ -1,5 +1,5 @@
-// The scores of CTC on either side of an alignment: the costs of tokens and blanks, and the gradient. Compiled
-// separately: see emissions.cpp.
+// From the scores of CTC to the costs of tokens and blanks, and from their derivatives back to the gradient.
+// Compiled separately: see emissions.cpp.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Emissions {
 
 template <class T>
 struct EmissionKernel {
-  // Returns whether all costs are costs; NaN and −∞ are not.
+  // Returns whether all costs are valid; NaN and −∞ are not.
   bool (*costs)(const Frames<T>& frames, const Emissions<T>& out);
   // Writes the gradient, whose frames are `step` numbers apart: `times` the derivatives. `some`: room for K ·
   // frames_at_once numbers.

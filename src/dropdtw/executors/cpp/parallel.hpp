@@ -29,7 +29,7 @@ struct Alive {
 };
 
 // How many threads work, and whose. PyTorch's threads spin for milliseconds while they wait for their next task, so
-// threads of our own would have to share the cores with them. We use PyTorch's, unless there are more of them than cores.
+// threads of our own would have to share cores with them. We use PyTorch's, unless there are more of them than cores.
 struct Threads {
   Threads(int count) : count(count) {}
   static Threads of_torch(int count) {
@@ -88,8 +88,8 @@ class Work {
     pool_.clear();
   }
 
-  // The same with the threads of a team. All of them are asked: those that are not would end, and have to be started
-  // again.
+  // The same with the threads of a team. Always wakes all of them: those left out would end and need a
+  // restart.
   void in_team(Team team, int threads) {
     caller_ = std::this_thread::get_id();
     left_.reserve(std::size_t(threads));

@@ -100,7 +100,7 @@ struct Emitted {
 };
 
 // Solves a batch of texts. Computes, if there is room for them, the derivatives of each value with respect to the costs
-// of its tokens and blanks, or the token of each frame on the best path. Returns an item whose scores are not scores
+// of its tokens and blanks, or the token of each frame on the best path. Returns an item with invalid scores
 // (NaN or +∞), or −1.
 template <class T>
 std::int64_t ctc(const OwnedTable& table, int reducer, std::size_t budget, Batch<T> scores, Rows<std::int64_t> tokens,
